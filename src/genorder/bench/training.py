@@ -1,0 +1,239 @@
+"""Our training loop against transformers' GPT2LMHeadModel: under its Trainer, and in a bare loop.
+
+Same sizes, same batches, same fused AdamW, same process, taking turns; each ratio is of medians over the turns.
+"""
+
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from genorder.data import EncodedDataset
+from genorder.data.encoding import IGNORED, SPECIAL_TOKENS
+from genorder.errors import InputError
+from genorder.models import GPT, GPTConfig
+from genorder.models.losses import mean_loss
+from genorder.seeding import numpy_generator, torch_generator
+from genorder.training import BatchPlan, TrainingConfig, fit
+
+_BATCH = 128
+_TOKENS = 40  # as many as the recurrence tasks have, roughly
+
+
+@final
+@dataclass(frozen=True)
+class BenchRow:
+    name: str
+    baseline: str
+    ratio: float  # how many times as fast as the baseline
+    steps_per_second: float
+    baseline_steps_per_second: float
+    share_of_matmul_peak: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@final
+@dataclass(frozen=True)
+class _Size:
+    name: str
+    model: GPTConfig
+    length: int
+    steps: int  # per turn
+    turns: int
+
+
+_SIZES = (
+    *(
+        _Size(
+            f"1 layer, d 128, L {length}", GPTConfig(layers=1, heads=4, width=128, feedforward=512), length, 20, 7
+        )
+        for length in (10, 20, 40)
+    ),
+    _Size("6 layers, d 512, L 20", GPTConfig(layers=6, heads=8, width=512, feedforward=2048), 20, 3, 3),
+)
+
+
+def bench_training(device: torch.device, on_row: Callable[[BenchRow], None] = lambda row: None) -> list[BenchRow]:
+    """Raises InputError if transformers or accelerate is missing."""
+    rows: list[BenchRow] = []
+    for size in _SIZES:
+        peak = matmul_gflops(device)
+        speeds = _measure(size, device)
+        share = speeds["genorder"] * _step_flops(size) / 1e9 / peak
+        for baseline in ("transformers Trainer", "transformers bare loop"):
+            rows.append(
+                BenchRow(
+                    name=size.name,
+                    baseline=baseline,
+                    ratio=speeds["genorder"] / speeds[baseline],
+                    steps_per_second=speeds["genorder"],
+                    baseline_steps_per_second=speeds[baseline],
+                    share_of_matmul_peak=share,
+                )
+            )
+            on_row(rows[-1])
+    return rows
+
+
+def matmul_gflops(device: torch.device, size: int = 1024, repeats: int = 20) -> float:
+    """Measured float32 matrix-multiply speed, the best of three rounds."""
+    left, right = torch.ones(size, size, device=device), torch.ones(size, size, device=device)
+
+    def round_seconds() -> float:
+        started = time.perf_counter()
+        for _ in range(repeats):
+            product = left @ right
+        product[0, 0].item()  # waits for the device
+        return time.perf_counter() - started
+
+    round_seconds()
+    return 2 * size**3 * repeats / min(round_seconds() for _ in range(3)) / 1e9
+
+
+def _measure(size: _Size, device: torch.device) -> dict[str, float]:
+    """Median steps per second of each contestant, over turns taken one after the other."""
+    encoded = _random_data(size, device)
+    contestants = {
+        "genorder": _ours(size, encoded, device),
+        "transformers bare loop": _bare_loop(size, encoded, device),
+        "transformers Trainer": _trainer(size, encoded, device),
+    }
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for turn in range(size.turns + 1):
+        for name, run in contestants.items():
+            seconds = run(size.steps)
+            if turn > 0:  # the first turn warms up
+                times[name].append(seconds / size.steps)
+    return {name: 1 / statistics.median(seconds) for name, seconds in times.items()}
+
+
+def _random_data(size: _Size, device: torch.device) -> EncodedDataset:
+    rng = numpy_generator(0)
+    rows = torch.from_numpy(rng.integers(0, _TOKENS, size=(4096, 2 * size.length)) + SPECIAL_TOKENS)
+    return EncodedDataset(
+        rows[:, : size.length].contiguous(),
+        rows[:, size.length :].contiguous(),
+        torch.full((len(rows),), size.length),
+        _TOKENS + SPECIAL_TOKENS,
+    ).to(device)
+
+
+def _plan(size: _Size, encoded: EncodedDataset) -> BatchPlan:
+    forward_1L = torch.arange(size.length, device=encoded.inputs_NW.device)[None]
+    return BatchPlan(encoded, forward_1L, _BATCH, seed=0)
+
+
+def _training_config(steps: int) -> TrainingConfig:
+    return TrainingConfig(steps=steps, batch_size=_BATCH, learning_rate=1e-3, beta2=0.98)
+
+
+def _ours(size: _Size, encoded: EncodedDataset, device: torch.device) -> Callable[[int], float]:
+    model = GPT(
+        size.model, vocabulary=encoded.model_vocabulary, positions=2 * size.length + 1, rng=torch_generator(0)
+    ).to(device)
+    plan = _plan(size, encoded)
+
+    def run(steps: int) -> float:
+        return fit(model, lambda step: mean_loss(model, plan(step)), _training_config(steps), seed=0).seconds
+
+    return run
+
+
+def _their_model(size: _Size, encoded: EncodedDataset, device: torch.device) -> nn.Module:
+    try:
+        from transformers import GPT2Config, GPT2LMHeadModel
+    except ImportError:
+        raise InputError("the training benchmark needs transformers: pip install 'genorder[bench]'") from None
+    model: nn.Module = GPT2LMHeadModel(
+        GPT2Config(
+            vocab_size=encoded.model_vocabulary, n_positions=2 * size.length + 1, n_embd=size.model.width,
+            n_layer=size.model.layers, n_head=size.model.heads, n_inner=size.model.feedforward,
+            resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1, eos_token_id=2,
+            loss_type="ForCausalLM",
+        )
+    )  # fmt: skip
+    return model.to(device)
+
+
+def _their_batch(plan: BatchPlan, step: int) -> dict[str, Tensor]:
+    """The same tokens; labels stand at their own token's position and are shifted inside the model."""
+    batch = plan(step)
+    labels_BT = torch.full_like(batch.tokens_BT, IGNORED)
+    labels_BT[:, -(batch.labels_BQ.shape[1] - 1) :] = batch.labels_BQ[:, :-1]
+    return {"input_ids": batch.tokens_BT, "labels": labels_BT}
+
+
+def _bare_loop(size: _Size, encoded: EncodedDataset, device: torch.device) -> Callable[[int], float]:
+    model = _their_model(size, encoded, device).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, betas=(0.9, 0.98), fused=True)
+    plan = _plan(size, encoded)
+
+    def run(steps: int) -> float:
+        started = time.perf_counter()
+        for step in range(steps):
+            model(**_their_batch(plan, step)).loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        return time.perf_counter() - started
+
+    return run
+
+
+def _trainer(size: _Size, encoded: EncodedDataset, device: torch.device) -> Callable[[int], float]:
+    try:
+        from transformers import Trainer, TrainerCallback, TrainingArguments
+    except ImportError:
+        raise InputError("the training benchmark needs transformers: pip install 'genorder[bench]'") from None
+    model = _their_model(size, encoded, device)
+    plan = _plan(size, encoded)
+
+    class Stopwatch(TrainerCallback):  # type: ignore[misc]
+        """Times whole steps from the second on, so that Trainer's own start-up is not counted."""
+
+        def __init__(self) -> None:
+            self.ends: list[float] = []
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self.ends.append(time.perf_counter())
+
+    def run(steps: int) -> float:
+        batches = [_their_batch(plan, step) for step in range(steps + 1)]
+        samples = [
+            {name: values[row] for name, values in batch.items()} for batch in batches for row in range(_BATCH)
+        ]
+        stopwatch = Stopwatch()
+        with tempfile.TemporaryDirectory() as folder:
+            arguments = TrainingArguments(
+                output_dir=folder, max_steps=steps + 1, per_device_train_batch_size=_BATCH, learning_rate=1e-3,
+                adam_beta2=0.98, optim="adamw_torch_fused", lr_scheduler_type="linear", logging_strategy="no",
+                save_strategy="no", report_to=[], disable_tqdm=True, use_cpu=device.type == "cpu", seed=0,
+                dataloader_pin_memory=False,
+            )  # fmt: skip
+            Trainer(model=model, args=arguments, train_dataset=samples, callbacks=[stopwatch]).train()
+        return stopwatch.ends[-1] - stopwatch.ends[0]
+
+    return run
+
+
+def _step_flops(size: _Size) -> float:
+    """Floating-point operations of one of our steps that matrix products do, three times the forward pass."""
+    width, inner, length = size.model.width, size.model.feedforward, size.length
+    tokens, asked = 2 * length + 1, length + 1
+    queries = np.array([tokens] * (size.model.layers - 1) + [asked])
+    per_layer = (
+        2 * tokens * 2 * width**2  # keys and values
+        + 2 * queries * 2 * width**2  # queries and the attention's output
+        + 2 * queries * 2 * width * inner
+        + 2 * queries * 2 * tokens * width  # scores and mixing
+    )
+    logits = 2 * asked * width * (_TOKENS + SPECIAL_TOKENS)
+    return 3.0 * _BATCH * (float(per_layer.sum()) + logits)

@@ -1,0 +1,84 @@
+"""What the user sees: everything for people goes to stderr, results to stdout."""
+
+import json
+import logging
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from genorder.training import Progress as TrainingProgress
+
+screen = Console(stderr=True, highlight=False, soft_wrap=True)
+_PLAIN_LINE_SECONDS = 10.0
+
+
+def say(text: str) -> None:
+    """One line for the user, exactly as written (square brackets are not markup)."""
+    screen.print(text, markup=False)
+
+
+def emit_json(result: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(result, allow_nan=False) + "\n")
+
+
+class _WarningsToScreen(logging.Handler):
+    def emit(self, record: logging.LogRecord) -> None:
+        say(f"warning: {record.getMessage()}")
+
+
+def show_warnings() -> None:
+    log = logging.getLogger("genorder")
+    if not log.handlers:
+        log.addHandler(_WarningsToScreen(level=logging.WARNING))
+
+
+def percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `5 h 12 min`, `3 days 4 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{whole} s"
+    for unit, size, smaller, part in (("days", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole // 60} min {whole % 60} s"
+
+
+@contextmanager
+def training_progress(label: str, steps: int) -> Iterator[Any]:
+    """A bar with loss and time left on a terminal; elsewhere a plain line now and then."""
+    if screen.is_terminal:
+        columns = (
+            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed}/{task.total} steps"),
+            TextColumn("loss {task.fields[loss]}"), TimeElapsedColumn(), TextColumn("{task.fields[left]}"),
+        )  # fmt: skip
+        with Progress(*columns, console=screen) as bar:
+            task = bar.add_task(label, total=steps, loss="-", left="")
+
+            def update(progress: TrainingProgress) -> None:
+                left = f"{duration(progress.seconds_left)} left"
+                bar.update(task, completed=progress.step, loss=f"{progress.loss:.4f}", left=left)
+
+            yield update
+        return
+    last = time.monotonic() - _PLAIN_LINE_SECONDS
+
+    def report(progress: TrainingProgress) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _PLAIN_LINE_SECONDS or progress.step == progress.steps:
+            last = now
+            say(
+                f"{label}: step {progress.step}/{progress.steps}, loss {progress.loss:.4f}, "
+                f"{duration(progress.seconds)} so far, {duration(progress.seconds_left)} left"
+            )
+
+    yield report

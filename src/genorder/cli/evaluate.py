@@ -1,0 +1,63 @@
+"""`genorder evaluate`: the success rate of a trained model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from genorder.cli import options
+from genorder.cli.console import emit_json, percent, say
+from genorder.cli.source import reload_source
+from genorder.data import encode, read_jsonl
+from genorder.errors import InputError
+from genorder.evaluation import evaluate as evaluate_model
+from genorder.execution import choose_device, set_threads
+from genorder.fixed_order import model_folder
+from genorder.models import load_model
+from genorder.store import read_status
+
+_SPLITS = ("test", "validation", "train")
+
+
+def evaluate(
+    run_dir: options.RunDir,
+    data: Annotated[Path | None, typer.Argument(help="JSON Lines file; default: the run's own split.")] = None,
+    split: Annotated[str, typer.Option(help="Which split of the run's data: test, validation or train.")] = "test",
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    json: options.Json = False,
+) -> None:
+    """Generate every target greedily and count the samples that are wholly right.
+
+    Example: genorder evaluate runs/train-relu-L20-forward-1a2b3c4d more.jsonl
+    """
+    chosen = choose_device(device)
+    set_threads(threads)
+    saved = load_model(model_folder(run_dir), chosen)
+    if data is not None:
+        dataset, name = read_jsonl(data), str(data)
+    else:
+        if split not in _SPLITS:
+            raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
+        splits = reload_source(read_status(run_dir).config["data"]).splits
+        dataset, name = getattr(splits, split), f"{split} split"
+    for what, longest, width in (
+        ("an input", dataset.inputs.longest, saved.input_width),
+        ("a target", dataset.targets.longest, saved.target_width),
+    ):
+        if longest > width:
+            raise InputError(f"{name} has {what} of {longest} tokens; the model was trained on at most {width}")
+    dataset = dataset.with_vocabulary(saved.vocabulary)
+    encoded = encode(dataset, input_width=saved.input_width, target_width=saved.target_width).to(chosen)
+    result = evaluate_model(saved.model, encoded, saved.order)
+    if json:
+        emit_json({**result.to_dict(), "order": list(saved.order), "data": name})
+        return
+    low, high = result.success_rate_interval
+    say(
+        f"success rate {percent(result.success_rate)} ({percent(low)} to {percent(high)}) "
+        f"on {result.samples} samples of {name}"
+    )
+    errors = result.error_rate_by_target
+    worst = max(range(len(errors)), key=errors.__getitem__)
+    say(f"loss {result.loss:.4f}; target {worst} is wrong most often: {percent(errors[worst])}")

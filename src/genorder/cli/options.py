@@ -1,0 +1,32 @@
+"""The options that verbs share, each with its one meaning."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Data = Annotated[
+    Path | None, typer.Argument(metavar="[DATA]", help="JSON Lines file of input and target sequences.")
+]
+Task = Annotated[
+    str | None, typer.Option(help="Built-in task instead of DATA, e.g. relu, index:d=4, my_tasks.py:mine.")
+]
+Length = Annotated[
+    str | None, typer.Option(help="Target length of the task, e.g. 20, or 20-30 for variable length.")
+]
+HiddenOrderSeed = Annotated[
+    int | None, typer.Option(help="Store the task's target columns shuffled by a secret order of this seed.")
+]
+Preset = Annotated[str, typer.Option(help="cpu (minutes on two cores) or paper (the paper's sizes).")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", help="TOML file with [samples], [model], [training].")
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Change one setting, e.g. model.layers=3."),
+]
+Seed = Annotated[int, typer.Option(help="Root of all randomness of the run.")]
+Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
+Threads = Annotated[int | None, typer.Option(help="Threads for tensors; default: one per core.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, all else on stderr.")]
+RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]

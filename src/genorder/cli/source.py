@@ -1,0 +1,109 @@
+"""Where a run's data comes from: a file, or a built-in task."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from genorder.data import Splits, read_jsonl, split_dataset
+from genorder.errors import InputError
+from genorder.orders import DependencyGraph, Order, cost_ratio
+from genorder.presets import SampleSizes
+from genorder.tasks import make_task, task_splits, unhide_order
+
+_HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
+_SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are tested on the same samples
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Source:
+    splits: Splits
+    label: str  # for names of run directories
+    description: dict[str, Any]  # enough to load the same data again, and to notice that it changed
+    true_of_column: Order | None = None  # for a built-in task
+    graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
+
+    @property
+    def length(self) -> int:
+        return self.splits.target_width
+
+    def about_order(self, order: Order) -> dict[str, Any]:
+        """What is known of an order over the stored columns."""
+        about: dict[str, Any] = {"order": list(order)}
+        if self.true_of_column is not None and self.graph is not None:
+            about["order_in_true_indices"] = list(unhide_order(order, self.true_of_column))
+            about["cost_ratio"] = cost_ratio(order, self.graph)
+        return about
+
+
+def load_source(
+    data: Path | None,
+    task: str | None,
+    length: str | None,
+    hidden_order_seed: int | None,
+    sizes: SampleSizes,
+) -> Source:
+    if (data is None) == (task is None):
+        given = "both" if data is not None else "neither"
+        raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
+    if data is not None:
+        if length is not None or hidden_order_seed is not None:
+            raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
+        return _from_file(data, sizes)
+    assert task is not None
+    return _from_task(task, length, hidden_order_seed, sizes)
+
+
+def reload_source(description: dict[str, Any]) -> Source:
+    """The data of an earlier run. Raises InputError if it is no longer the same."""
+    sizes = SampleSizes(**description["samples"])
+    if "path" in description:
+        source = _from_file(Path(description["path"]), sizes)
+    else:
+        source = _from_task(description["task"], description["length"], description["hidden_order_seed"], sizes)
+    if source.description["fingerprint"] != description["fingerprint"]:
+        where = description.get("path") or description.get("task")
+        raise InputError(f"{where} has changed since the run: its content is not what the model was trained on")
+    return source
+
+
+def _from_file(path: Path, sizes: SampleSizes) -> Source:
+    dataset = read_jsonl(path)
+    held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
+    splits = split_dataset(
+        dataset,
+        validation=min(sizes.validation, held_out),
+        test=min(sizes.test, held_out),
+        seed=_SPLIT_SEED,
+    )
+    description = {
+        "path": str(path.resolve()),
+        "samples": sizes.model_dump(),
+        "fingerprint": splits.fingerprint(),
+    }
+    return Source(splits, path.stem.replace(" ", "-"), description)
+
+
+def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, sizes: SampleSizes) -> Source:
+    task = make_task(spec, length)
+    built = task_splits(
+        task,
+        train=sizes.train,
+        validation=sizes.validation,
+        test=sizes.test,
+        hidden_order_seed=hidden_order_seed,
+    )
+    description = {
+        "task": spec,
+        "length": str(task.lengths),
+        "hidden_order_seed": hidden_order_seed,
+        "samples": sizes.model_dump(),
+        "fingerprint": built.splits.fingerprint(),
+    }
+    return Source(
+        built.splits,
+        f"{task.name}-L{task.lengths}",
+        description,
+        built.true_of_column,
+        built.graph_of_columns(),
+    )

@@ -1,0 +1,36 @@
+"""`genorder status`: how far a run is."""
+
+from genorder.cli import options
+from genorder.cli.console import duration, emit_json, percent, say
+from genorder.store import read_status
+
+
+def status(run_dir: options.RunDir, json: options.Json = False) -> None:
+    """Show how far a run is, also while it runs.
+
+    Example: genorder status runs/train-relu-L20-forward-1a2b3c4d
+    """
+    found = read_status(run_dir)
+    if json:
+        emit_json(
+            {
+                "run_dir": str(run_dir),
+                "state": found.state,
+                "jobs": [vars(job) for job in found.jobs],
+                "progress": found.progress,
+                "result": found.result,
+            }
+        )
+        return
+    say(f"{run_dir}: {found.state}")
+    if found.state == "interrupted":
+        say("the command that started it continues it")
+    if found.holder:
+        say(f"held by process {found.holder.pid} on {found.holder.host}, since {found.holder.since}")
+    for job in found.jobs:
+        say(f"done: {job.name} ({duration(job.seconds)})")
+    if found.progress and found.state != "finished":
+        progress = found.progress
+        say(f"{progress['stage']}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}")
+    if found.result and "success_rate" in found.result:
+        say(f"success rate {percent(found.result['success_rate'])}")

@@ -1,0 +1,144 @@
+"""`genorder train`: one order, one model."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from genorder.cli import options
+from genorder.cli.console import duration, emit_json, percent, say, training_progress
+from genorder.cli.source import Source, load_source
+from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
+from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
+from genorder.orders import Order, parse_order
+from genorder.presets import family_of, resolve
+from genorder.store import RunDirectory, fingerprint
+from genorder.training import CHECKPOINT_SECONDS, Progress
+
+
+def train(
+    data: options.Data = None,
+    task: options.Task = None,
+    length: options.Length = None,
+    hidden_order_seed: options.HiddenOrderSeed = None,
+    order: Annotated[
+        str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")
+    ] = "forward",
+    steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
+    preset: options.Preset = "cpu",
+    config: options.ConfigFile = None,
+    settings: options.Settings = None,
+    seed: options.Seed = 0,
+    device: options.Device = "auto",
+    threads: options.Threads = None,
+    out: Annotated[Path | None, typer.Option(help="Run directory; the same command continues in it.")] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Train a model that emits its targets in one order, and test it by greedy generation.
+
+    Example: genorder train --task relu --length 20 --order reverse
+    """
+    chosen = choose_device(device)
+    used_threads = set_threads(threads)
+    changes = [*(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
+    resolved = resolve(preset, family_of(task), config_file=config, settings=changes)
+    source = load_source(data, task, length, hidden_order_seed, resolved.samples)
+    parsed = parse_order(order, source.length)
+    run = FixedOrderRun(source.splits, parsed, resolved, seed, chosen)
+    if dry_run:
+        _show_plan(run, source, json=json)
+        return
+    described = {
+        "verb": "train",
+        "data": source.description,
+        "order": list(parsed),
+        "preset": preset,
+        "config": resolved.model_dump(),
+        "seed": seed,
+        "device": chosen.type,
+        "threads": used_threads,
+    }
+    short = order if order in ("forward", "reverse") else "order"
+    path = out or Path("runs") / f"train-{source.label}-{short}-{fingerprint(described)[:8]}"
+    environment = describe_machine()
+    with RunDirectory.open(path, described, command=sys.argv, environment=environment) as directory:
+        result = directory.read_result()
+        if result is None:
+            result = _train(run, source, directory, checkpoint_every)
+        else:
+            say(f"{path} holds the finished run of this command; showing its result")
+    if json:
+        emit_json(result)
+    else:
+        _show(result)
+
+
+def _train(run: FixedOrderRun, source: Source, directory: RunDirectory, checkpoint_every: float) -> dict[str, Any]:
+    _introduce(run, source, directory)
+    steps = run.config.training.steps
+    with StopRequest() as stop, training_progress("training", steps) as show:
+
+        def on_progress(progress: Progress) -> None:
+            show(progress)
+            directory.write_progress({"stage": "train", **vars(progress)})
+
+        result = train_and_evaluate(
+            run, directory, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop
+        )
+    result = {**result, **source.about_order(run.order), "seed": run.seed, "run_dir": str(directory.path)}
+    directory.write_result(result)
+    return result
+
+
+def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
+    splits = source.splits
+    say(
+        f"{source.label}: {len(splits.train)} training and {len(splits.test)} test samples, "
+        f"{splits.input_width} inputs, {splits.target_width} targets, {len(splits.train.vocabulary)} tokens"
+    )
+    if splits.dropped:
+        say(f"{splits.dropped} samples left out: their inputs stand in another split")
+    say(f"order {_abbreviated(run.order)}; run directory {directory.path}")
+
+
+def _show(result: dict[str, Any]) -> None:
+    low, high = result["success_rate_interval"]
+    say(
+        f"success rate {percent(result['success_rate'])} ({percent(low)} to {percent(high)}) "
+        f"on {result['samples']} test samples"
+    )
+    say(f"test loss {result['loss']:.4f}; {result['steps']} steps in {duration(result['seconds'])}")
+    if "cost_ratio" in result:
+        say(f"the order costs {result['cost_ratio']:.2f} times the operations of the best one")
+    say(f"model in {Path(result['run_dir']) / 'model'}")
+
+
+def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
+    per_step = seconds_per_step(run)
+    plan = {
+        "config": run.config.model_dump(),
+        **source.about_order(run.order),
+        "steps": run.config.training.steps,
+        "parameters": run.new_model().parameter_count(),
+        "seconds_per_step": per_step,
+        "estimated_seconds": per_step * run.config.training.steps,
+        "device": run.device.type,
+    }
+    if json:
+        emit_json(plan)
+        return
+    for group, values in plan["config"].items():
+        say(f"[{group}]")
+        for name, value in values.items():
+            say(f"{name} = {value}")
+    say(f"order {_abbreviated(run.order)}")
+    say(f"{plan['parameters']:,} parameters, {plan['steps']:,} steps on {run.device.type}")
+    say(f"about {duration(plan['estimated_seconds'])} on this machine ({1000 * per_step:.0f} ms per step)")
+
+
+def _abbreviated(order: Order) -> str:
+    text = order.short()
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,22 @@
+"""Sequence datasets: reading, splitting, encoding."""
+
+from genorder.data.dataset import PackedRows, SequenceDataset, share_vocabulary
+from genorder.data.encoding import Batch, EncodedDataset, arrange, encode
+from genorder.data.jsonl import read_jsonl, write_jsonl
+from genorder.data.splits import Splits, split_dataset
+from genorder.data.vocabulary import Vocabulary
+
+__all__ = [
+    "Batch",
+    "EncodedDataset",
+    "PackedRows",
+    "SequenceDataset",
+    "Splits",
+    "Vocabulary",
+    "arrange",
+    "encode",
+    "read_jsonl",
+    "share_vocabulary",
+    "split_dataset",
+    "write_jsonl",
+]

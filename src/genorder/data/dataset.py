@@ -1,0 +1,171 @@
+"""Pairs of input and target token sequences, as packed integer arrays: memory follows the number of tokens."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genorder.data.vocabulary import Vocabulary
+from genorder.errors import InputError
+from genorder.store import fingerprint, fingerprint_arrays
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PackedRows:
+    """Ragged rows of token ids: row i is `tokens[offsets[i]:offsets[i + 1]]`."""
+
+    tokens: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def from_matrix(cls, matrix_NW: NDArray[np.integer], lengths_N: NDArray[np.integer]) -> "PackedRows":
+        """Keep the first `lengths_N[i]` entries of row i."""
+        offsets = np.concatenate([[0], np.cumsum(lengths_N, dtype=np.int64)])
+        if matrix_NW.size == offsets[-1]:
+            return cls(matrix_NW.astype(np.int32).reshape(-1), offsets)
+        inside_NW = np.arange(matrix_NW.shape[1])[None, :] < lengths_N[:, None]
+        return cls(matrix_NW[inside_NW].astype(np.int32), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, row: int) -> NDArray[np.int32]:
+        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+    @property
+    def longest(self) -> int:
+        return int(self.lengths.max(initial=0))
+
+    def take(self, rows: NDArray[np.integer]) -> "PackedRows":
+        lengths = self.lengths[rows]
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        return PackedRows(self.tokens[source], offsets)
+
+    def padded(self, width: int, fill: int) -> NDArray[np.int32]:
+        """A matrix of `width` columns, `fill` beyond each row's end. Raises ValueError if a row is longer."""
+        if self.longest > width:
+            raise ValueError(f"a row holds {self.longest} tokens, more than the width of {width}")
+        matrix_NW = np.full((len(self), width), fill, dtype=np.int32)
+        matrix_NW[np.arange(width)[None, :] < self.lengths[:, None]] = self.tokens
+        return matrix_NW
+
+    def content_keys(self) -> NDArray[np.uint64]:
+        """A 64-bit hash of every row: equal rows have equal keys; unequal ones differ but for 1 in 2^64."""
+        keys = np.empty(len(self), dtype=np.uint64)
+        chunk = 1 << 16  # bounds the memory of the 64-bit intermediates
+        for start in range(0, len(self), chunk):
+            stop = min(start + chunk, len(self))
+            offsets = self.offsets[start : stop + 1]
+            lengths = np.diff(offsets)
+            tokens = self.tokens[offsets[0] : offsets[-1]].astype(np.uint64)
+            position = np.arange(len(tokens), dtype=np.uint64) - np.repeat(
+                (offsets[:-1] - offsets[0]).astype(np.uint64), lengths
+            )
+            mixed = _scramble((tokens << np.uint64(32)) ^ position)
+            running = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
+            ends = offsets - offsets[0]
+            keys[start:stop] = _scramble(running[ends[1:]] - running[ends[:-1]] + lengths.astype(np.uint64))
+        return keys
+
+
+def _scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: every input bit reaches every output bit."""
+    values = values + np.uint64(0x9E3779B97F4A7C15)
+    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return values ^ (values >> np.uint64(31))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SequenceDataset:
+    inputs: PackedRows
+    targets: PackedRows
+    vocabulary: Vocabulary
+
+    def __post_init__(self) -> None:
+        if len(self.inputs) != len(self.targets):
+            raise ValueError(f"{len(self.inputs)} inputs, but {len(self.targets)} targets")
+
+    @classmethod
+    def from_integers(
+        cls,
+        inputs_NW: NDArray[np.integer],
+        input_lengths_N: NDArray[np.integer],
+        targets_NL: NDArray[np.integer],
+        target_lengths_N: NDArray[np.integer],
+    ) -> "SequenceDataset":
+        """One token per integer; columns beyond a row's length are ignored."""
+        rows = [
+            PackedRows.from_matrix(inputs_NW, input_lengths_N),
+            PackedRows.from_matrix(targets_NL, target_lengths_N),
+        ]
+        values = np.unique(np.concatenate([packed.tokens for packed in rows]))
+        inputs, targets = (
+            PackedRows(np.searchsorted(values, packed.tokens).astype(np.int32), packed.offsets) for packed in rows
+        )
+        return cls(inputs, targets, Vocabulary(tuple(map(str, values.tolist()))))
+
+    @classmethod
+    def from_sequences(
+        cls, inputs: Sequence[Sequence[object]], targets: Sequence[Sequence[object]]
+    ) -> "SequenceDataset":
+        """From Python sequences whose tokens are strings or integers."""
+        vocabulary = Vocabulary.of(str(token) for rows in (inputs, targets) for row in rows for token in row)
+
+        def pack(rows: Sequence[Sequence[object]]) -> PackedRows:
+            offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
+            tokens = np.array([vocabulary.id_of(str(t)) for row in rows for t in row], dtype=np.int32)
+            return PackedRows(tokens, offsets.astype(np.int64))
+
+        return cls(pack(inputs), pack(targets), vocabulary)
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def input(self, row: int) -> list[str]:
+        return [self.vocabulary.tokens[token] for token in self.inputs[row]]
+
+    def target(self, row: int) -> list[str]:
+        return [self.vocabulary.tokens[token] for token in self.targets[row]]
+
+    def take(self, rows: NDArray[np.integer]) -> "SequenceDataset":
+        return SequenceDataset(self.inputs.take(rows), self.targets.take(rows), self.vocabulary)
+
+    def with_vocabulary(self, vocabulary: Vocabulary) -> "SequenceDataset":
+        """The same sequences, numbered by another vocabulary, which must hold every token."""
+        if vocabulary == self.vocabulary:
+            return self
+        ids = vocabulary.ids_from(self.vocabulary)
+        return SequenceDataset(
+            PackedRows(ids[self.inputs.tokens], self.inputs.offsets),
+            PackedRows(ids[self.targets.tokens], self.targets.offsets),
+            vocabulary,
+        )
+
+    def fingerprint(self) -> str:
+        """Depends on every token of every sample, and on their sequence."""
+        return fingerprint(
+            [
+                list(self.vocabulary.tokens),
+                fingerprint_arrays(
+                    self.inputs.tokens, self.inputs.offsets, self.targets.tokens, self.targets.offsets
+                ),
+            ]
+        )
+
+
+def share_vocabulary(datasets: Sequence[SequenceDataset]) -> list[SequenceDataset]:
+    """The datasets, numbered by one vocabulary that holds the tokens of all."""
+    if not datasets:
+        raise InputError("no datasets were given")
+    vocabulary = Vocabulary.of(token for dataset in datasets for token in dataset.vocabulary.tokens)
+    return [dataset.with_vocabulary(vocabulary) for dataset in datasets]

@@ -1,0 +1,113 @@
+"""From datasets to model tokens: `x_1 .. x_W SEP y_1 .. y_L EOS`, all samples of one width.
+
+A short input is padded up to the common width *before* SEP, so that target positions are the same in every
+sample; padding is an ordinary token that the model reads. Nothing after EOS is ever looked at.
+
+Axes: B batch, N samples, W input width, L target width, T = W + 1 + L tokens, Q = L + 1 predictions.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from genorder.data.dataset import SequenceDataset
+
+PAD, SEP, EOS = 0, 1, 2
+SPECIAL_TOKENS = 3  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
+IGNORED = -100  # label of a prediction that does not count
+
+
+class Batch(NamedTuple):
+    tokens_BT: Tensor
+    labels_BQ: Tensor  # the token that follows position W + q; IGNORED beyond EOS
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class EncodedDataset:
+    inputs_NW: Tensor
+    targets_NL: Tensor
+    target_lengths_N: Tensor
+    model_vocabulary: int
+
+    def __len__(self) -> int:
+        return len(self.inputs_NW)
+
+    @property
+    def input_width(self) -> int:
+        return self.inputs_NW.shape[1]
+
+    @property
+    def target_width(self) -> int:
+        return self.targets_NL.shape[1]
+
+    @cached_property
+    def is_fixed_length(self) -> bool:
+        return bool((self.target_lengths_N == self.target_width).all())
+
+    def to(self, device: torch.device) -> "EncodedDataset":
+        return EncodedDataset(
+            self.inputs_NW.to(device),
+            self.targets_NL.to(device),
+            self.target_lengths_N.to(device),
+            self.model_vocabulary,
+        )
+
+    def head(self, samples: int) -> "EncodedDataset":
+        return EncodedDataset(
+            self.inputs_NW[:samples],
+            self.targets_NL[:samples],
+            self.target_lengths_N[:samples],
+            self.model_vocabulary,
+        )
+
+
+def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> EncodedDataset:
+    """Raises ValueError where a sequence is longer than the width."""
+    padded = PAD - SPECIAL_TOKENS
+    return EncodedDataset(
+        torch.from_numpy(dataset.inputs.padded(input_width, padded) + SPECIAL_TOKENS),
+        torch.from_numpy(dataset.targets.padded(target_width, padded) + SPECIAL_TOKENS),
+        torch.from_numpy(dataset.targets.lengths),
+        len(dataset.vocabulary) + SPECIAL_TOKENS,
+    )
+
+
+def restrict_orders(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Tensor:
+    """Each row's order with the indices below its length first, in their sequence; the others follow."""
+    orders_BL = orders_BL.expand(len(rows_B), encoded.target_width)
+    if encoded.is_fixed_length:
+        return orders_BL
+    dropped_BL = orders_BL >= encoded.target_lengths_N[rows_B][:, None]
+    return orders_BL.gather(1, dropped_BL.to(torch.int8).argsort(dim=1, stable=True))
+
+
+def arrange(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Batch:
+    """The batch of the given rows, the targets of each in its own order.
+
+    `orders_BL` may have one row, which then serves all. A sample of n < L targets uses its order restricted
+    to the indices below n, then EOS.
+    """
+    targets_BL, lengths_B = encoded.targets_NL[rows_B], encoded.target_lengths_N[rows_B]
+    width = encoded.target_width
+    orders_BL = restrict_orders(encoded, rows_B, orders_BL)
+    emitted_BL = targets_BL.gather(1, orders_BL)
+    labels_BQ = torch.nn.functional.pad(emitted_BL, (0, 1), value=EOS).long()
+    if not encoded.is_fixed_length:
+        step_Q = torch.arange(width + 1, device=labels_BQ.device)
+        labels_BQ = labels_BQ.masked_fill(step_Q == lengths_B[:, None], EOS)
+        labels_BQ = labels_BQ.masked_fill(step_Q > lengths_B[:, None], IGNORED)
+    separator_B1 = torch.full((len(rows_B), 1), SEP, dtype=emitted_BL.dtype, device=emitted_BL.device)
+    tokens_BT = torch.cat([encoded.inputs_NW[rows_B], separator_B1, emitted_BL], dim=1).long()
+    return Batch(tokens_BT, labels_BQ)
+
+
+def decode_tokens(model_tokens: NDArray[np.integer], tokens: tuple[str, ...]) -> list[str]:
+    """Model ids back to the user's tokens; special ids show as <pad>, <sep>, <eos>."""
+    names = ("<pad>", "<sep>", "<eos>", *tokens)
+    return [names[token] for token in model_tokens.tolist()]

@@ -1,0 +1,7 @@
+"""Greedy decoding, success rate, prediction."""
+
+from genorder.evaluation.decoding import generate_greedily
+from genorder.evaluation.prediction import predict
+from genorder.evaluation.success import Evaluation, evaluate, wilson_interval
+
+__all__ = ["Evaluation", "evaluate", "generate_greedily", "predict", "wilson_interval"]

@@ -1,0 +1,51 @@
+"""Targets for new inputs, put back from the model's order into the user's."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from genorder.data.encoding import EOS, PAD, SPECIAL_TOKENS, decode_tokens
+from genorder.errors import InputError
+from genorder.evaluation.decoding import generate_greedily
+from genorder.models import SavedModel
+
+
+def encode_input(saved: SavedModel, tokens: Sequence[str], where: str) -> list[int]:
+    """Model ids of one input, padded. Raises InputError, naming `where`, for what the model cannot read."""
+    if len(tokens) > saved.input_width:
+        raise InputError(
+            f"{where}: the input has {len(tokens)} tokens; the model was trained on at most {saved.input_width}"
+        )
+    try:
+        ids = [number + SPECIAL_TOKENS for number in saved.vocabulary.ids(tokens)]
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    return ids + [PAD] * (saved.input_width - len(ids))
+
+
+def predict(
+    saved: SavedModel, inputs: Sequence[Sequence[str]], *, where: Sequence[str] | None = None
+) -> list[list[str]]:
+    """The targets of each input, in the original order of target indices.
+
+    `where` names each input in error messages, such as `file:line`.
+    """
+    names = where or [f"input {number}" for number in range(1, len(inputs) + 1)]
+    encoded = [encode_input(saved, tokens, name) for tokens, name in zip(inputs, names, strict=True)]
+    device = next(saved.model.parameters()).device
+    inputs_NW = torch.tensor(encoded, dtype=torch.long, device=device).view(len(encoded), saved.input_width)
+    generated_NQ = generate_greedily(saved.model, inputs_NW, saved.target_width + 1).cpu().numpy()
+    return [_undo_order(row, saved) for row in generated_NQ]
+
+
+def _undo_order(generated_Q: NDArray[np.int64], saved: SavedModel) -> list[str]:
+    ends = np.flatnonzero(generated_Q == EOS)
+    length = min(int(ends[0]) if len(ends) else len(generated_Q), saved.target_width)
+    if length == 0:
+        return []
+    restricted = [index for index in saved.order if index < length]
+    restored = np.empty(length, dtype=generated_Q.dtype)
+    restored[restricted] = generated_Q[:length]
+    return decode_tokens(restored, saved.vocabulary.tokens)

@@ -1,0 +1,80 @@
+"""How well a model does on a split: success rate by generation, losses and errors by target index.
+
+Axes: B batch, Q predictions (targets and EOS), L targets.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from scipy.stats import binomtest
+
+from genorder.data import EncodedDataset, arrange
+from genorder.data.encoding import IGNORED, restrict_orders
+from genorder.evaluation.decoding import BATCH_SIZE, generate_greedily
+from genorder.models import GPT
+from genorder.models.losses import target_logits, token_losses
+from genorder.orders import Order
+
+
+@final
+@dataclass(frozen=True)
+class Evaluation:
+    samples: int
+    success_rate: float  # whole target generated greedily without an error, EOS included
+    success_rate_interval: tuple[float, float]  # Wilson, 95 %
+    teacher_forced_match_rate: float  # every argmax right when the true targets are fed in
+    loss: float  # mean over target and EOS tokens
+    error_rate_by_target: list[float]  # by generation, at each original target index
+    loss_by_target: list[float]
+    eos_error_rate: float
+    eos_loss: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "success_rate_interval": list(self.success_rate_interval)}
+
+
+def wilson_interval(successes: int, samples: int) -> tuple[float, float]:
+    interval = binomtest(successes, samples).proportion_ci(confidence_level=0.95, method="wilson")
+    return float(interval.low), float(interval.high)
+
+
+@torch.inference_mode()
+def evaluate(model: GPT, encoded: EncodedDataset, order: Order, batch_size: int = BATCH_SIZE) -> Evaluation:
+    """Generate every sample's targets in `order` and compare; then the teacher-forced losses."""
+    model.eval()
+    targets = encoded.target_width
+    device = encoded.inputs_NW.device
+    order_1L = torch.tensor([list(order)], device=device)
+    successes = matches = 0
+    # One slot per target index, and a last one for EOS.
+    counted, wrong, lost = (np.zeros(targets + 1) for _ in range(3))
+    for rows_B in torch.split(torch.arange(len(encoded), device=device), batch_size):
+        batch = arrange(encoded, rows_B, order_1L)
+        counts_BQ = batch.labels_BQ != IGNORED
+        generated_BQ = generate_greedily(model, encoded.inputs_NW[rows_B], targets + 1, batch_size)
+        wrong_BQ = (generated_BQ != batch.labels_BQ) & counts_BQ
+        successes += int((~wrong_BQ.any(dim=1)).sum())
+        logits_BQV = target_logits(model, batch)
+        losses_BQ = token_losses(logits_BQV, batch)
+        matches += int((~((logits_BQV.argmax(dim=-1) != batch.labels_BQ) & counts_BQ).any(dim=1)).sum())
+
+        slot_BQ = torch.nn.functional.pad(restrict_orders(encoded, rows_B, order_1L), (0, 1), value=targets)
+        at_eos_BQ = torch.arange(targets + 1, device=device) == encoded.target_lengths_N[rows_B][:, None]
+        slots = slot_BQ.masked_fill(at_eos_BQ, targets)[counts_BQ].cpu().numpy()
+        for total, values_BQ in ((counted, counts_BQ), (wrong, wrong_BQ), (lost, losses_BQ)):
+            weights = values_BQ[counts_BQ].double().cpu().numpy()
+            total += np.bincount(slots, weights=weights, minlength=targets + 1)
+    seen = np.maximum(counted, 1)
+    return Evaluation(
+        samples=len(encoded),
+        success_rate=successes / len(encoded),
+        success_rate_interval=wilson_interval(successes, len(encoded)),
+        teacher_forced_match_rate=matches / len(encoded),
+        loss=float(lost.sum() / counted.sum()),
+        error_rate_by_target=(wrong / seen)[:targets].tolist(),
+        loss_by_target=(lost / seen)[:targets].tolist(),
+        eos_error_rate=float(wrong[targets] / seen[targets]),
+        eos_loss=float(lost[targets] / seen[targets]),
+    )

@@ -1,0 +1,62 @@
+"""The machine a run uses: device, threads, versions."""
+
+import os
+import platform
+import sys
+from importlib import metadata
+from typing import Any
+
+import torch
+
+from genorder.errors import InputError
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` takes CUDA, then MPS, then the CPU. Raises InputError for a device that is not there."""
+    available = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
+    if name == "auto":
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if available[kind]))
+    if name not in available:
+        raise InputError(f"--device {name!r}: expected one of {', '.join(DEVICES)}")
+    if not available[name]:
+        there = ", ".join(kind for kind, present in available.items() if present)
+        raise InputError(f"--device {name}: this machine or torch build has no such device; there is: {there}")
+    return torch.device(name)
+
+
+def set_threads(threads: int | None) -> int:
+    """Use that many threads for tensors (None: one per core this process may use). Returns the number."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if threads is not None and not 1 <= threads <= 4 * cores:
+        raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
+    torch.set_num_threads(threads or cores)
+    return torch.get_num_threads()
+
+
+def describe_machine() -> dict[str, Any]:
+    """What a result may depend on, for the run's records."""
+    packages = ("genorder", "torch", "numpy", "scipy", "safetensors")
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": torch.get_num_threads(),
+        "packages": {name: metadata.version(name) for name in packages},
+        "executable": sys.executable,
+    }
+
+
+def _processor() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:  # noqa: PTH123
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor()

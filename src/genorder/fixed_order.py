@@ -1,0 +1,147 @@
+"""Train one model on one order, evaluate it, keep it: the last step of a discovery, and `genorder train`."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from genorder.data import EncodedDataset, SequenceDataset, Splits, encode
+from genorder.data.encoding import SPECIAL_TOKENS
+from genorder.evaluation import evaluate
+from genorder.execution import StopRequest
+from genorder.models import GPT, SavedModel, load_model
+from genorder.models.losses import mean_loss
+from genorder.orders import Order
+from genorder.presets import RunConfig
+from genorder.seeding import derive_seed, torch_generator
+from genorder.store import RunDirectory, fingerprint, write_json_atomic
+from genorder.training import CHECKPOINT_SECONDS, BatchPlan, CheckpointFolder, FitResult, Progress, fit
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FixedOrderRun:
+    """One order on one dataset: everything that the resulting weights depend on."""
+
+    splits: Splits
+    order: Order
+    config: RunConfig
+    seed: int
+    device: torch.device
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "data": self.splits.fingerprint(),
+            "order": list(self.order),
+            "model": self.config.model.model_dump(),
+            "training": self.config.training.model_dump(),
+            "seed": self.seed,
+            "device": self.device.type,
+            "threads": torch.get_num_threads(),
+        }
+
+    def new_model(self) -> GPT:
+        model = GPT(
+            self.config.model,
+            vocabulary=len(self.splits.train.vocabulary) + SPECIAL_TOKENS,
+            positions=self.splits.input_width + 1 + len(self.order),
+            rng=torch_generator(derive_seed(self.seed, "model")),
+        )
+        return model.to(self.device)
+
+    def encode(self, split: SequenceDataset) -> EncodedDataset:
+        encoded = encode(split, input_width=self.splits.input_width, target_width=len(self.order))
+        return encoded.to(self.device)
+
+    def batches(self) -> BatchPlan:
+        return BatchPlan(
+            self.encode(self.splits.train),
+            torch.tensor([list(self.order)], device=self.device),
+            self.config.training.batch_size,
+            derive_seed(self.seed, "batches"),
+        )
+
+
+def train_and_evaluate(
+    run: FixedOrderRun,
+    directory: RunDirectory,
+    *,
+    name: str = "model",
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: StopRequest | None = None,
+) -> dict[str, Any]:
+    """Train, save to the folder `name` of the run directory, evaluate on the test split.
+
+    Each finished part is in the journal and is not done again; an unfinished training goes on from its last
+    checkpoint. The result holds the evaluation, `weights_sha256`, `steps` and `seconds` of training.
+    """
+    folder = directory.path / name
+    job = fingerprint(run.describe())
+    checkpoints = CheckpointFolder(directory.checkpoints(f"{name}-{job[:16]}"))
+
+    def train() -> dict[str, Any]:
+        model = run.new_model()
+        fitted = fit_fixed_order(
+            run, model, checkpoints=checkpoints, checkpoint_seconds=checkpoint_seconds,
+            on_progress=on_progress, stop=stop,
+        )  # fmt: skip
+        saved = SavedModel(model, run.splits.train.vocabulary, run.order, run.splits.input_width)
+        digest = saved.save(folder)
+        write_json_atomic(folder / "training_losses.json", fitted.losses)
+        return {"weights_sha256": digest, "steps": run.config.training.steps, "seconds": fitted.seconds}
+
+    def test() -> dict[str, Any]:
+        model = load_model(folder, run.device).model
+        started = time.monotonic()
+        evaluation = evaluate(model, run.encode(run.splits.test), run.order)
+        return {**evaluation.to_dict(), "evaluation_seconds": time.monotonic() - started}
+
+    trained = directory.journal.run({"job": "train", "name": name, **run.describe()}, f"train {name}", train)
+    checkpoints.delete()
+    tested = directory.journal.run({"job": "test", "name": name, **run.describe()}, f"evaluate {name}", test)
+    return {**tested, **trained}
+
+
+def fit_fixed_order(
+    run: FixedOrderRun,
+    model: GPT,
+    *,
+    checkpoints: CheckpointFolder | None = None,
+    checkpoint_seconds: float = CHECKPOINT_SECONDS,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: StopRequest | None = None,
+) -> FitResult:
+    batch_at = run.batches()
+    return fit(
+        model,
+        lambda step: mean_loss(model, batch_at(step)),
+        run.config.training,
+        seed=derive_seed(run.seed, "dropout"),
+        checkpoints=checkpoints,
+        checkpoint_seconds=checkpoint_seconds,
+        on_progress=on_progress,
+        stop=stop,
+    )
+
+
+def seconds_per_step(run: FixedOrderRun, *, budget: float = 3.0) -> float:
+    """Measured on this machine by a few real steps, `budget` seconds or two steps, whichever is more."""
+    model = run.new_model()
+    batch_at = run.batches()
+    times: list[float] = []
+    started = time.monotonic()
+    while len(times) < 3 or (time.monotonic() - started < budget and len(times) < 30):
+        begun = time.monotonic()
+        one_step = run.config.training.model_copy(update={"steps": 1, "warmup_steps": 0})
+        fit(model, lambda _: mean_loss(model, batch_at(0)), one_step, seed=0)
+        times.append(time.monotonic() - begun)
+    return sorted(times[1:])[len(times[1:]) // 2]
+
+
+def model_folder(path: Path) -> Path:
+    """The model's folder, given it or the run directory that holds it."""
+    return path / "model" if (path / "model" / "model.json").exists() else path

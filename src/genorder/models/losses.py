@@ -1,0 +1,28 @@
+"""The loss of a GPT on the targets of a batch. Axes: B batch, Q predictions (targets and EOS)."""
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from genorder.data.encoding import IGNORED, Batch
+from genorder.models.gpt import GPT
+
+
+def target_logits(model: GPT, batch: Batch) -> Tensor:
+    """Logits_BQV of the targets and EOS; the input's positions are read, never predicted."""
+    first = batch.tokens_BT.shape[1] - batch.labels_BQ.shape[1]
+    logits: Tensor = model(batch.tokens_BT, first)
+    return logits
+
+
+def mean_loss(model: GPT, batch: Batch) -> Tensor:
+    """Mean cross-entropy over all target and EOS tokens of the batch."""
+    logits_BQV = target_logits(model, batch)
+    return F.cross_entropy(logits_BQV.flatten(0, 1).float(), batch.labels_BQ.flatten(), ignore_index=IGNORED)
+
+
+def token_losses(logits_BQV: Tensor, batch: Batch) -> Tensor:
+    """Cross-entropy_BQ of every prediction; 0 where it does not count."""
+    losses = F.cross_entropy(
+        logits_BQV.flatten(0, 1).float(), batch.labels_BQ.flatten(), ignore_index=IGNORED, reduction="none"
+    )
+    return losses.view(batch.labels_BQ.shape)

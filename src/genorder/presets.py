@@ -1,0 +1,141 @@
+"""Complete, named configurations of a final training: `cpu` for a laptop, `paper` for a GPU.
+
+Each preset is a function of the kind of task and the number of training samples, and returns the whole
+configuration; nothing is filled in later.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from genorder.errors import InputError
+from genorder.models import GPTConfig
+from genorder.training import TrainingConfig
+
+Family = Literal["recurrence", "prod", "delay"]
+
+
+class SampleSizes(BaseModel):
+    """How many samples of a built-in task each split holds; of a user's data, validation and test."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    train: int = Field(ge=1)
+    validation: int = Field(ge=1)
+    test: int = Field(ge=1)
+
+
+class RunConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    samples: SampleSizes
+    model: GPTConfig
+    training: TrainingConfig
+
+
+def cpu(family: Family, train_samples: int | None = None) -> RunConfig:
+    """Teaches the same lesson as `paper` in minutes on two CPU cores."""
+    steps = {"recurrence": 1500, "prod": 4000, "delay": 4000}[family]
+    return RunConfig(
+        samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1_000),
+        model=GPTConfig(layers=2, heads=4, width=128, feedforward=512, dropout=0.0),
+        training=TrainingConfig(
+            steps=steps, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98, clip_norm=1.0
+        ),
+    )
+
+
+def paper(family: Family, train_samples: int | None = None) -> RunConfig:
+    """The sizes of the paper's final training (its table of training configurations)."""
+    default_samples, epochs = (1_000_000, 30) if family == "prod" else (100_000, 10)
+    samples = train_samples or default_samples
+    model = {
+        "recurrence": GPTConfig(layers=6, heads=8, width=512, feedforward=2048, dropout=0.1),
+        "prod": GPTConfig(layers=12, heads=12, width=768, feedforward=3072, dropout=0.1),
+        "delay": GPTConfig(layers=6, heads=1, width=128, feedforward=512, dropout=0.1),
+    }[family]
+    return RunConfig(
+        samples=SampleSizes(train=samples, validation=1_000, test=1_000),
+        model=model,
+        training=TrainingConfig(
+            steps=math.ceil(epochs * samples / 128),
+            batch_size=128,
+            learning_rate=5e-4 if family == "delay" else 5e-5,
+        ),
+    )
+
+
+PRESETS: dict[str, Callable[[Family, int | None], RunConfig]] = {"cpu": cpu, "paper": paper}
+
+
+def family_of(task_name: str | None) -> Family:
+    if task_name == "prod":
+        return "prod"
+    return "delay" if task_name is not None and task_name.startswith("delay-") else "recurrence"
+
+
+def resolve(
+    preset: str,
+    family: Family,
+    *,
+    train_samples: int | None = None,
+    config_file: Path | None = None,
+    settings: Sequence[str] = (),
+) -> RunConfig:
+    """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit."""
+    if preset not in PRESETS:
+        raise InputError(f"--preset {preset!r}: expected one of {', '.join(PRESETS)}")
+    values = PRESETS[preset](family, train_samples).model_dump()
+    if config_file:
+        _merge(values, _read_toml(config_file), str(config_file))
+    for setting in settings:
+        _merge(values, _parse_setting(setting), f"--set {setting}")
+    try:
+        return RunConfig.model_validate(values)
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(map(str, problem['loc']))} = {problem['input']!r}: {problem['msg']}"
+            if problem["type"] != "value_error"
+            else problem["msg"].removeprefix("Value error, ")
+            for problem in error.errors()
+        )
+        raise InputError(f"the configuration does not fit: {problems}") from None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+
+
+def _parse_setting(setting: str) -> dict[str, Any]:
+    name, equals, text = setting.partition("=")
+    if not equals or not name:
+        raise InputError(f"--set {setting!r}: expected NAME=VALUE, such as training.steps=500")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    for part in reversed(name.strip().split(".")):
+        value = {part: value}
+    return dict(value)
+
+
+def _merge(values: dict[str, Any], changes: dict[str, Any], where: str, prefix: str = "") -> None:
+    for name, change in changes.items():
+        if name not in values:
+            known = ", ".join(f"{prefix}{known}" for known in values)
+            raise InputError(f"{where}: there is no setting {prefix}{name}; there are: {known}")
+        if isinstance(values[name], dict):
+            if not isinstance(change, dict):
+                raise InputError(f"{where}: {prefix}{name} is a group of settings, not a value")
+            _merge(values[name], change, where, f"{prefix}{name}.")
+        else:
+            values[name] = change

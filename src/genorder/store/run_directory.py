@@ -1,0 +1,219 @@
+"""The directory of one run: its configuration, journal, checkpoints and result."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, final
+
+from genorder.errors import InputError
+from genorder.store.atomic import (
+    ensure_writable_directory,
+    is_temporary,
+    refusing_write_errors,
+    write_json_atomic,
+)
+from genorder.store.differences import config_differences
+from genorder.store.fingerprint import to_plain
+from genorder.store.holder import Holder
+from genorder.store.journal import FinishedJob, Journal
+from genorder.store.lock import LOCK_NAME, PID_NAME, RunLock, lock_holder
+
+_CONFIG = "config.json"
+_ENVIRONMENT = "environment.json"
+_JOURNAL = "journal.sqlite"
+_PROGRESS = "progress.json"
+_RESULT = "result.json"
+_CHECKPOINTS = "checkpoints"
+
+_STARTS_KEPT = 20
+_DIFFERENCES_SHOWN = 8
+
+
+@final
+class RunDirectory:
+    """A run directory that this process holds: `open` takes it, `close` or leaving `with` gives it back."""
+
+    def __init__(self, path: Path, journal: Journal, held: ExitStack) -> None:
+        """Not for callers: use `open`."""
+        self.path = path
+        self.journal = journal
+        self._held = held
+
+    @classmethod
+    def open(
+        cls,
+        path: Path | str,
+        config: Mapping[str, Any],
+        *,
+        command: Sequence[str],
+        environment: Mapping[str, Any],
+    ) -> Self:
+        """Start the run of `config` in `path`, or continue it if it was started there.
+
+        `environment` (versions, device) is kept for the reader; it has no say in whether a run may continue.
+
+        Raises InputError if the directory cannot be written, is held by another process, belongs to another
+        configuration (the message lists the differences) or holds files that are not a run's.
+        """
+        # Absolute, so that a later change of the working directory does not split the run in two.
+        path = Path(path).absolute()
+        _refuse_foreign(path)  # first of all, so that a foreign directory is left without even a lock file
+        ensure_writable_directory(path)
+        with ExitStack() as stack:
+            stack.enter_context(RunLock(path, command=command))
+            _refuse_foreign(path)  # again: only now can no other process be filling it
+            _start_or_continue(path, to_plain(config))
+            _remove_leftovers(path)
+            _note_start(path, command, environment)
+            journal = stack.enter_context(Journal(path / _JOURNAL))
+            return cls(path, journal, stack.pop_all())
+
+    def checkpoints(self, name: str) -> Path:
+        """The directory, made if absent, for the checkpoints of the job `name`."""
+        if name in ("", ".", "..") or "/" in name or "\0" in name:
+            raise ValueError(f"checkpoint name {name!r}: expected a plain file name")
+        directory = self.path / _CHECKPOINTS / name
+        with refusing_write_errors(directory):
+            directory.mkdir(parents=True, exist_ok=True)
+        return directory
+
+    def read_result(self) -> dict[str, Any] | None:
+        """The result if the run has finished before, else None."""
+        return _read_object(self.path / _RESULT)
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write the result durably; from now on the run counts as finished."""
+        write_json_atomic(self.path / _RESULT, to_plain(result))
+
+    def write_progress(self, progress: Mapping[str, Any]) -> None:
+        """Tell watchers how far the run is. Cheap, and lost in a power cut: nothing is resumed from it."""
+        write_json_atomic(self.path / _PROGRESS, to_plain(progress), durable=False)
+
+    def close(self) -> None:
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class RunStatus:
+    state: Literal["finished", "running", "interrupted"]
+    config: dict[str, Any]
+    jobs: list[FinishedJob]
+    result: dict[str, Any] | None
+    holder: Holder | None  # None also for a running run, if its holder could not be read
+    progress: dict[str, Any] | None  # as last told, also by a run that was interrupted since
+
+
+def read_status(path: Path | str) -> RunStatus:
+    """How far the run in `path` is. Changes nothing, and does not disturb a run that is at work.
+
+    Raises InputError if `path` is no run directory.
+    """
+    path = Path(path)
+    config = _read_object(path / _CONFIG)
+    if config is None:
+        reason = "it has no config.json" if path.is_dir() else "no such directory"
+        raise InputError(f"{path} is no run directory: {reason}; give the --out of an earlier command")
+    # The lock before the result: a run that ends between the two must not look interrupted.
+    held, holder = lock_holder(path)
+    result = _read_object(path / _RESULT)
+    try:
+        progress = _read_object(path / _PROGRESS)
+    except InputError:
+        progress = None  # written without waiting for the disk, so a power cut may have emptied it
+    return RunStatus(
+        state="running" if held else "interrupted" if result is None else "finished",
+        config=config,
+        jobs=_read_jobs(path / _JOURNAL),
+        result=result,
+        holder=holder,
+        progress=progress,
+    )
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Refuse a directory that has content but no config.json: it is somebody's, and not a run."""
+    if not path.is_dir() or (path / _CONFIG).exists():
+        return
+    try:
+        # A first start that was killed may have left these, and nothing else, before its config.json.
+        foreign = sorted(
+            entry.name
+            for entry in path.iterdir()
+            if entry.name not in (LOCK_NAME, PID_NAME) and not is_temporary(entry)
+        )
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}; choose another --out") from error
+    if foreign:
+        raise InputError(
+            f"{path} is not empty and is no run directory: it has {foreign[0]} but no config.json; "
+            "choose another --out"
+        )
+
+
+def _start_or_continue(path: Path, config: dict[str, Any]) -> None:
+    saved = _read_object(path / _CONFIG)
+    if saved is None:
+        write_json_atomic(path / _CONFIG, config)
+        return
+    differences = config_differences(saved, config)
+    if differences:
+        lines = differences[:_DIFFERENCES_SHOWN]
+        if len(differences) > len(lines):
+            lines.append(f"and {len(differences) - len(lines)} more")
+        head = f"{path} holds a run of another configuration; choose another --out, or ask for the same:"
+        raise InputError("\n  ".join([head, *lines]))
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Clear away the temporaries of writers that were killed; under the lock there is no live one."""
+    for directory in (path, *path.glob(f"{_CHECKPOINTS}/**/")):
+        for entry in directory.iterdir():
+            if is_temporary(entry):
+                with suppress(OSError):
+                    entry.unlink()
+
+
+def _note_start(path: Path, command: Sequence[str], environment: Mapping[str, Any]) -> None:
+    file = path / _ENVIRONMENT
+    try:
+        starts = json.loads(file.read_bytes())
+    except (OSError, ValueError):
+        starts = []  # absent, or spoiled by hand: a note for the reader must not keep a run from going on
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    start = {"time": now, "command": list(command), "versions": to_plain(environment)}
+    write_json_atomic(file, [*(starts if isinstance(starts, list) else []), start][-_STARTS_KEPT:])
+
+
+def _read_jobs(path: Path) -> list[FinishedJob]:
+    if not path.exists():  # killed, or looked at, before the journal was made
+        return []
+    with Journal.open_read_only(path) as journal:
+        return journal.jobs()
+
+
+def _read_object(path: Path) -> dict[str, Any] | None:
+    """The JSON object in `path`, None if there is no such file. Raises InputError for anything else."""
+    try:
+        content = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise InputError(f"{path} is damaged: expected a JSON object ({error})") from error
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is damaged: expected a JSON object, found {type(content).__name__}")
+    return content

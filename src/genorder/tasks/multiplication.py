@@ -1,0 +1,102 @@
+"""Integer multiplication, digit by digit."""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from genorder.errors import InputError
+from genorder.orders import DependencyGraph
+from genorder.tasks.base import DrawnInputs, Lengths, Task
+from genorder.tasks.partition import IntArray, Split, within
+from genorder.tasks.registry import register_task
+
+# Axes: N samples, F digits of a factor, P digits of the product.
+# `places` arrays count digits from the least significant, so that place p weighs 10^p for every length.
+
+
+@final
+@dataclass(frozen=True)
+class MultiplicationTask(Task):
+    """X = digits of a, then of b; Y = digits of a * b; a sample of n targets has n / 2 digits per factor.
+
+    All numbers are written most significant digit first, padded with zeros on the left, so the friendly
+    order is the reverse. Digit counts of a and b are uniform in 1..n/2 for training and for validation
+    (which serves the search, on the distribution it trains on), and in n/2-2..n/2 for test, where the
+    hard cases are.
+    """
+
+    def __post_init__(self) -> None:
+        if any(length % 2 for length in self.lengths.possible):
+            raise InputError(f"task {self.name} needs even lengths, received {self.lengths}")
+
+    def draw_inputs(self, samples: int, split: Split, rng: np.random.Generator) -> DrawnInputs:
+        lengths = self.lengths.draw(samples, rng)
+        inputs = np.zeros((samples, self.longest), dtype=np.int64)
+        for factor in range(2):
+            places_NF = self._draw_factor(lengths // 2, split, rng)
+            rows, columns = np.nonzero(within(lengths // 2, self.longest // 2))
+            half = lengths[rows] // 2
+            inputs[rows, factor * half + columns] = places_NF[rows, half - 1 - columns]
+        return DrawnInputs(inputs, lengths, lengths)
+
+    def _draw_factor(self, halves: IntArray, split: Split, rng: np.random.Generator) -> IntArray:
+        """(N, F) places: a uniform number of each row's digit count, no leading zero but for a lone 0."""
+        fewest = np.maximum(halves - 2, 1) if split == Split.TEST else np.ones_like(halves)
+        digits = rng.integers(fewest, halves, endpoint=True)
+        places_NF = rng.integers(0, 10, size=(len(halves), self.longest // 2))
+        rows = np.flatnonzero(digits > 1)
+        places_NF[rows, digits[rows] - 1] = rng.integers(1, 10, size=len(rows))
+        return np.where(within(digits, places_NF.shape[1]), places_NF, 0)
+
+    def solve(self, inputs: IntArray, target_lengths: IntArray) -> IntArray:
+        places_NP = np.zeros((len(inputs), self.longest), dtype=np.int64)
+        for length in np.unique(target_lengths).tolist():
+            chosen = target_lengths == length
+            half = length // 2
+            a_NF = inputs[chosen, :half][:, ::-1]
+            b_NF = inputs[chosen, half:length][:, ::-1]
+            places_NP[chosen, :length] = multiply_places(a_NF, b_NF)[:, ::-1]
+        return places_NP
+
+    def dependencies(self) -> DependencyGraph:
+        """Digit j follows from digit j + 1, its less significant neighbour, and the factors' digits it sums.
+
+        The carry into a digit is taken as readable once the next lower digit is emitted. Strictly it is not
+        a function of that digit alone; this is a convention of this project, which makes the order that
+        schoolbook multiplication uses the optimal one.
+        """
+        half = self.longest // 2
+        return DependencyGraph(
+            targets=self.longest,
+            parents=(*((j + 1,) for j in range(self.longest - 1)), ()),
+            input_parents=tuple(
+                _contributing_positions(self.longest - 1 - column, half) for column in range(self.longest)
+            ),
+        )
+
+
+def multiply_places(a_NF: IntArray, b_NF: IntArray) -> IntArray:
+    """(N, 2F) places of the products: convolve the digits, then carry place by place."""
+    samples, half = a_NF.shape
+    columns_NP = np.zeros((samples, 2 * half), dtype=np.int64)
+    for place in range(half):
+        columns_NP[:, place : place + half] += a_NF[:, place : place + 1] * b_NF
+    carry = np.zeros(samples, dtype=np.int64)
+    for place in range(2 * half):
+        carry += columns_NP[:, place]
+        columns_NP[:, place] = carry % 10
+        carry //= 10
+    return columns_NP
+
+
+def _contributing_positions(place: int, half: int) -> tuple[int, ...]:
+    """Positions in X of the digits a_i and b_k with i + k = place."""
+    factor_places = [i for i in range(half) if 0 <= place - i < half]
+    from_a = sorted(half - 1 - i for i in factor_places)
+    return (*from_a, *(half + position for position in from_a))
+
+
+@register_task("prod", default_length=10, length_step=2, summary="digits of a * b, most significant first")
+def prod(lengths: Lengths) -> MultiplicationTask:
+    return MultiplicationTask("prod", lengths)

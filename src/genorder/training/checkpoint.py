@@ -1,0 +1,103 @@
+"""Checkpoints of a training run: safetensors and JSON, written atomically, the last two kept."""
+
+import json
+import logging
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_safetensors
+from safetensors.torch import save as save_safetensors
+from torch import Tensor, nn
+
+from genorder.store import sha256_bytes, write_bytes_atomic, write_json_atomic
+
+_log = logging.getLogger(__name__)
+_KEPT = 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TrainingState:
+    """All that a run needs to go on: everything else is a function of the step."""
+
+    step: int  # steps done
+    seconds: float  # spent on them
+    tensors: dict[str, Tensor]
+
+
+@final
+class CheckpointFolder:
+    """`step-N.safetensors` with `step-N.json` beside it, which is written last and holds the SHA-256."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def save(self, state: TrainingState) -> None:
+        self.path.mkdir(parents=True, exist_ok=True)
+        content = save_safetensors(state.tensors)
+        stem = self.path / f"step-{state.step:09d}"
+        write_bytes_atomic(stem.with_suffix(".safetensors"), content)
+        description = {"step": state.step, "seconds": state.seconds, "sha256": sha256_bytes(content)}
+        write_json_atomic(stem.with_suffix(".json"), description)
+        for old in self._descriptions()[_KEPT:]:
+            old.unlink(missing_ok=True)
+            old.with_suffix(".safetensors").unlink(missing_ok=True)
+
+    def load_latest(self) -> TrainingState | None:
+        """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
+        for description in self._descriptions():
+            try:
+                return _read(description)
+            except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+                _log.warning("checkpoint %s is damaged (%s); trying the one before", description.stem, error)
+        if self._descriptions():
+            _log.warning("no checkpoint in %s can be read; starting from the first step", self.path)
+        return None
+
+    def delete(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _descriptions(self) -> list[Path]:
+        """Newest first."""
+        return sorted(self.path.glob("step-*.json"), reverse=True)
+
+
+def _read(description: Path) -> TrainingState:
+    details = json.loads(description.read_bytes())
+    content = description.with_suffix(".safetensors").read_bytes()
+    if sha256_bytes(content) != details["sha256"]:
+        raise ValueError("its SHA-256 does not match")
+    return TrainingState(int(details["step"]), float(details["seconds"]), load_safetensors(content))
+
+
+def collect_tensors(
+    model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, step: int
+) -> dict[str, Tensor]:
+    tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    for name, parameter in model.named_parameters():
+        for kind, value in optimizer.state[parameter].items():
+            tensors[f"optimizer.{kind}.{name}"] = value
+    tensors["losses"] = losses[:step]
+    return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+
+
+def restore_tensors(
+    model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, state: TrainingState
+) -> None:
+    """Put a checkpoint back in place. Raises ValueError if it is of another model."""
+    own = {name.removeprefix("model."): v for name, v in state.tensors.items() if name.startswith("model.")}
+    try:
+        model.load_state_dict(own)
+    except RuntimeError as error:
+        raise ValueError(f"the checkpoint is of another model: {str(error).splitlines()[0]}") from None
+    for name, parameter in model.named_parameters():
+        # AdamW's step counter stays where the optimiser keeps it; moments live beside their parameter.
+        entry: dict[str, Any] = {}
+        for kind in ("step", "exp_avg", "exp_avg_sq"):
+            entry[kind] = state.tensors[f"optimizer.{kind}.{name}"].to(parameter.device).clone()
+        optimizer.state[parameter] = entry
+    losses[: state.step] = state.tensors["losses"].to(losses.device)
