@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/genorder demo
+	$(BIN)/python examples/two_orders.py
 
 test: setup
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ Family = Literal["recurrence", "prod", "delay"]
 class SampleSizes(BaseModel):
     """How many samples of a built-in task each split holds; of a user's data, validation and test."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     train: int = Field(ge=1)
     validation: int = Field(ge=1)
@@ -30,7 +30,7 @@ class SampleSizes(BaseModel):
 
 
 class RunConfig(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     samples: SampleSizes
     model: GPTConfig
@@ -72,10 +72,12 @@ def paper(family: Family, train_samples: int | None = None) -> RunConfig:
 PRESETS: dict[str, Callable[[Family, int | None], RunConfig]] = {"cpu": cpu, "paper": paper}
 
 
-def family_of(task_name: str | None) -> Family:
-    if task_name == "prod":
+def family_of(task: str | None) -> Family:
+    """The kind of a built-in task, by its name; parameters behind a colon do not matter."""
+    name = (task or "").partition(":")[0]
+    if name == "prod":
         return "prod"
-    return "delay" if task_name is not None and task_name.startswith("delay-") else "recurrence"
+    return "delay" if name.startswith("delay-") else "recurrence"
 
 
 def resolve(

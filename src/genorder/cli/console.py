@@ -6,19 +6,20 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from genorder.training import Progress as TrainingProgress
+if TYPE_CHECKING:  # it imports torch, which takes seconds
+    from genorder.training import Progress as TrainingProgress
 
-screen = Console(stderr=True, highlight=False, soft_wrap=True)
+screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _PLAIN_LINE_SECONDS = 10.0
 
 
 def say(text: str) -> None:
-    """One line for the user, exactly as written (square brackets are not markup)."""
+    """One line for the user, exactly as written (square brackets and :names: are not markup)."""
     screen.print(text, markup=False)
 
 
@@ -63,7 +64,7 @@ def training_progress(label: str, steps: int) -> Iterator[Any]:
         with Progress(*columns, console=screen) as bar:
             task = bar.add_task(label, total=steps, loss="-", left="")
 
-            def update(progress: TrainingProgress) -> None:
+            def update(progress: "TrainingProgress") -> None:
                 left = f"{duration(progress.seconds_left)} left"
                 bar.update(task, completed=progress.step, loss=f"{progress.loss:.4f}", left=left)
 
@@ -71,7 +72,7 @@ def training_progress(label: str, steps: int) -> Iterator[Any]:
         return
     last = time.monotonic() - _PLAIN_LINE_SECONDS
 
-    def report(progress: TrainingProgress) -> None:
+    def report(progress: "TrainingProgress") -> None:
         nonlocal last
         now = time.monotonic()
         if now - last >= _PLAIN_LINE_SECONDS or progress.step == progress.steps:

@@ -31,14 +31,14 @@ def evaluate(
 
     Example: genorder evaluate runs/train-relu-L20-forward-1a2b3c4d more.jsonl
     """
+    if split not in _SPLITS:
+        raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
     chosen = choose_device(device)
     set_threads(threads)
     saved = load_model(model_folder(run_dir), chosen)
     if data is not None:
         dataset, name = read_jsonl(data), str(data)
     else:
-        if split not in _SPLITS:
-            raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
         splits = reload_source(read_status(run_dir).config["data"]).splits
         dataset, name = getattr(splits, split), f"{split} split"
     for what, longest, width in (
@@ -47,7 +47,10 @@ def evaluate(
     ):
         if longest > width:
             raise InputError(f"{name} has {what} of {longest} tokens; the model was trained on at most {width}")
-    dataset = dataset.with_vocabulary(saved.vocabulary)
+    try:
+        dataset = dataset.with_vocabulary(saved.vocabulary)
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
     encoded = encode(dataset, input_width=saved.input_width, target_width=saved.target_width).to(chosen)
     result = evaluate_model(saved.model, encoded, saved.order)
     if json:

@@ -9,7 +9,7 @@ from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.data import SequenceDataset, write_jsonl
 from genorder.errors import InputError
-from genorder.store import sha256_file
+from genorder.store import ensure_writable_directory, sha256_file
 from genorder.tasks import Split, make_task, stored_columns, task_dataset
 
 
@@ -28,16 +28,18 @@ def generate(
     Example: genorder generate --task relu --length 20 --samples 1000 --split test --out relu.jsonl
     """
     if split not in [known.value for known in Split]:
-        raise InputError(f"--split {split!r}: expected {', '.join(known.value for known in Split)}")
+        raise InputError(f"--split {split!r}: expected one of {', '.join(known.value for known in Split)}")
     made = make_task(task, length)
     path = out or Path(f"{made.name}-L{made.lengths}-{split}.jsonl")
+    if path.is_dir():
+        raise InputError(f"--out {path} is a directory; expected the name of a file")
     dataset = task_dataset(made, Split(split), samples, hidden_order_seed=hidden_order_seed, seed=seed)
     _write_unless_other(dataset, path)
     columns = stored_columns(made, hidden_order_seed)
     if json:
         emit_json({"path": str(path), "samples": len(dataset), "order_in_true_indices": list(columns)})
         return
-    say(f"wrote {len(dataset)} samples to {path}")
+    say(f"{len(dataset)} samples in {path}")
     if hidden_order_seed is not None:
         say(f"stored columns hold the true targets {columns.short()}")
 
@@ -45,7 +47,7 @@ def generate(
 def _write_unless_other(dataset: SequenceDataset, path: Path) -> None:
     """Write the file; one that already holds the same is left, one that holds something else is refused."""
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
+        ensure_writable_directory(path.parent)
         write_jsonl(dataset, path)
         return
     fresh = path.with_name(f".{path.name}.fresh")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 Data = Annotated[
-    Path | None, typer.Argument(metavar="[DATA]", help="JSON Lines file of input and target sequences.")
+    Path | None, typer.Argument(metavar="DATA", help="JSON Lines file of input and target sequences.")
 ]
 Task = Annotated[
     str | None, typer.Option(help="Built-in task instead of DATA, e.g. relu, index:d=4, my_tasks.py:mine.")

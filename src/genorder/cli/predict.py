@@ -1,8 +1,6 @@
 """`genorder predict`: targets for new inputs."""
 
-import json as json_module
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +8,7 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import emit_json
-from genorder.data.jsonl import parse_object, parse_tokens
+from genorder.data.jsonl import numbered_lines, parse_json, parse_object, parse_tokens, raw_lines
 from genorder.errors import InputError
 from genorder.evaluation import predict as predict_targets
 from genorder.execution import choose_device, set_threads
@@ -39,10 +37,10 @@ def predict(
     saved = load_model(model_folder(model), chosen)
     name = "standard input" if inputs == "-" else inputs
     rows, places = [], []
-    for number, line in enumerate(_lines(inputs), start=1):
-        if line.strip():
-            places.append(f"{name}:{number}")
-            rows.append([str(token) for token in _parse_line(line, places[-1])])
+    source = sys.stdin.buffer if inputs == "-" else raw_lines(Path(inputs))
+    for where, line in numbered_lines(source, name):
+        places.append(where)
+        rows.append([str(token) for token in _parse_line(line, where)])
     if not rows:
         raise InputError(f"{name} holds no inputs; expected one a line")
     predicted = predict_targets(saved, rows, where=places)
@@ -53,19 +51,6 @@ def predict(
         sys.stdout.write(" ".join(target) + "\n")
 
 
-def _lines(inputs: str) -> Iterable[str]:
-    if inputs == "-":
-        yield from sys.stdin
-        return
-    try:
-        with Path(inputs).open(encoding="utf-8-sig") as file:
-            yield from file
-    except OSError as error:
-        raise InputError(f"cannot read {inputs}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{inputs} is not UTF-8 text ({error.reason} at byte {error.start})") from None
-
-
 def _parse_line(line: str, where: str) -> list[object]:
     text = line.strip()
     if text.startswith("{"):
@@ -74,8 +59,5 @@ def _parse_line(line: str, where: str) -> list[object]:
             raise InputError(f"{where}: no 'input' among the keys {sorted(record)}")
         return parse_tokens(record["input"], where, "input")
     if text.startswith("["):
-        try:
-            return parse_tokens(json_module.loads(text), where, "input")
-        except json_module.JSONDecodeError as error:
-            raise InputError(f"{where}: not JSON ({error.msg}): {text[:60]}") from None
+        return parse_tokens(parse_json(text, where), where, "input")
     return list(text.split())

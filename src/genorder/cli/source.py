@@ -9,6 +9,7 @@ from genorder.errors import InputError
 from genorder.orders import DependencyGraph, Order, cost_ratio
 from genorder.presets import SampleSizes
 from genorder.tasks import make_task, task_splits, unhide_order
+from genorder.tasks.registry import absolute_spec
 
 _HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
 _SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are tested on the same samples
@@ -94,7 +95,7 @@ def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, siz
         hidden_order_seed=hidden_order_seed,
     )
     description = {
-        "task": spec,
+        "task": absolute_spec(spec),
         "length": str(task.lengths),
         "hidden_order_seed": hidden_order_seed,
         "samples": sizes.model_dump(),

@@ -33,7 +33,9 @@ def train(
     device: options.Device = "auto",
     threads: options.Threads = None,
     out: Annotated[Path | None, typer.Option(help="Run directory; the same command continues in it.")] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
+    checkpoint_every: Annotated[
+        float, typer.Option(min=0, help="Seconds between checkpoints.")
+    ] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
     json: options.Json = False,
 ) -> None:

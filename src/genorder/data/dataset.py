@@ -22,12 +22,17 @@ class PackedRows:
 
     @classmethod
     def from_matrix(cls, matrix_NW: NDArray[np.integer], lengths_N: NDArray[np.integer]) -> "PackedRows":
-        """Keep the first `lengths_N[i]` entries of row i."""
+        """Keep the first `lengths_N[i]` entries of row i. Raises InputError for one beyond 32 bits."""
         offsets = np.concatenate([[0], np.cumsum(lengths_N, dtype=np.int64)])
         if matrix_NW.size == offsets[-1]:
-            return cls(matrix_NW.astype(np.int32).reshape(-1), offsets)
-        inside_NW = np.arange(matrix_NW.shape[1])[None, :] < lengths_N[:, None]
-        return cls(matrix_NW[inside_NW].astype(np.int32), offsets)
+            kept = matrix_NW.reshape(-1)
+        else:
+            kept = matrix_NW[np.arange(matrix_NW.shape[1])[None, :] < lengths_N[:, None]]
+        tokens = kept.astype(np.int32)
+        changed = np.flatnonzero(tokens != kept)
+        if len(changed):
+            raise InputError(f"a token is {kept[changed[0]]}; expected integers of 32 bits")
+        return cls(tokens, offsets)
 
     def __len__(self) -> int:
         return len(self.offsets) - 1

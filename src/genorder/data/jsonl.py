@@ -5,7 +5,7 @@ Tokens are strings or integers; a string in place of a list is split on white sp
 
 import json
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,15 +54,12 @@ def read_jsonl(path: str | Path) -> SequenceDataset:
     number_of = numbers.__getitem__
     tokens = {"input": array("i"), "target": array("i")}
     offsets = {"input": array("q", [0]), "target": array("q", [0])}
-    for line_number, line in enumerate(_lines(path), start=1):
-        if line.isspace():
-            continue
-        where = f"{path}:{line_number}"
+    for where, line in numbered_lines(raw_lines(path), str(path)):
         record = parse_object(line, where)
         for field in ("input", "target"):
             if field not in record:
                 raise InputError(
-                    f"{where}: no {field!r} among the keys {sorted(record)}; expected input and target"
+                    f"{where}: no {field!r} among the keys {_short(sorted(record))}; expected input and target"
                 )
             row = parse_tokens(record[field], where, field)
             if not row and field == "target":
@@ -84,12 +81,41 @@ def read_jsonl(path: str | Path) -> SequenceDataset:
     return SequenceDataset(pack("input"), pack("target"), vocabulary)
 
 
-def parse_object(line: str, where: str) -> dict[str, Any]:
+def raw_lines(path: Path) -> Iterator[bytes]:
+    """Raises InputError for a file that cannot be read."""
     try:
-        record = json.loads(line)
-    except (json.JSONDecodeError, RecursionError) as error:
-        reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        raise InputError(f"{where}: not JSON ({reason}): {_short(line.strip())}") from None
+        with path.open("rb") as file:
+            yield from file
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+
+
+def numbered_lines(raw_lines: Iterable[bytes], name: str) -> Iterator[tuple[str, str]]:
+    """`name:number` and text of each line that is not blank. Raises InputError where a line is not UTF-8."""
+    for number, raw in enumerate(raw_lines, start=1):
+        where = f"{name}:{number}"
+        try:
+            line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+        if line and not line.isspace():
+            yield where, line
+
+
+def parse_json(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        reason = error.msg
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:  # a number of several thousand digits
+        reason = str(error).split(";")[0]
+    raise InputError(f"{where}: not JSON ({reason}): {_short(line.strip())}")
+
+
+def parse_object(line: str, where: str) -> dict[str, Any]:
+    record = parse_json(line, where)
     if not isinstance(record, dict):
         raise InputError(f"{where}: {_short(record)}; expected an object with input and target")
     return record
@@ -98,7 +124,7 @@ def parse_object(line: str, where: str) -> dict[str, Any]:
 def write_jsonl(dataset: SequenceDataset, path: str | Path) -> None:
     """Write atomically; tokens are written as integers where every token of the vocabulary is one."""
     as_integers = dataset.vocabulary.is_integers
-    texts = [t if as_integers else json.dumps(t, ensure_ascii=False) for t in dataset.vocabulary.tokens]
+    texts = [t if as_integers else _quoted(t) for t in dataset.vocabulary.tokens]
 
     def row_text(packed: PackedRows, row: int) -> str:
         return ", ".join(map(texts.__getitem__, packed[row].tolist()))
@@ -111,14 +137,10 @@ def write_jsonl(dataset: SequenceDataset, path: str | Path) -> None:
         file.writelines(lines())
 
 
-def _lines(path: Path) -> Iterable[str]:
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            yield from file
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from None
+def _quoted(token: str) -> str:
+    readable = json.dumps(token, ensure_ascii=False)
+    # A lone surrogate, which JSON can name but UTF-8 cannot carry, is written as its escape.
+    return readable if readable.encode(errors="ignore").decode() == readable else json.dumps(token)
 
 
 def _short(value: object, limit: int = 60) -> str:

@@ -78,9 +78,9 @@ def split_dataset(dataset: SequenceDataset, *, validation: float | int, test: fl
 
 
 def _size(wanted: float | int, samples: int, name: str) -> int:
-    size = round(wanted * samples) if isinstance(wanted, float) else wanted
     if isinstance(wanted, float) and not 0 < wanted < 1:
         raise InputError(f"the {name} fraction is {wanted}; expected a number between 0 and 1")
+    size = round(wanted * samples) if isinstance(wanted, float) else wanted
     if size < 1:
         raise InputError(f"the {name} split of {samples} samples would be empty; give more data")
     return size

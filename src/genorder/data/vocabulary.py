@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genorder.errors import InputError
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,599}")  # Python may refuse to convert more than 640 digits
 
 
 def _canonical_key(token: str) -> tuple[int, int, str]:

@@ -20,7 +20,7 @@ INITIAL_DEVIATION = 0.02  # of GPT-2's weights
 
 
 class GPTConfig(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     layers: int = Field(ge=1)
     heads: int = Field(ge=1)
@@ -49,28 +49,16 @@ class KeyValueCache:
         return self.keys_BHTE[0].shape[2]
 
 
+def _drop(values: Tensor, dropout: float) -> Tensor:
+    return F.dropout(values, dropout, training=True) if dropout else values
+
+
 def _attend(query_BHQE: Tensor, key_BHTE: Tensor, value_BHTE: Tensor, dropout: float) -> Tensor:
     """Causal attention; the queries are those of the last Q of the T positions."""
-    batch, heads, queries, size = query_BHQE.shape
-    tokens = key_BHTE.shape[2]
-    device = query_BHQE.device
-    if device.type == "cuda":
-        seen_QT = torch.ones(queries, tokens, dtype=torch.bool, device=device).tril(tokens - queries)
-        return F.scaled_dot_product_attention(
-            query_BHQE, key_BHTE, value_BHTE, attn_mask=seen_QT, dropout_p=dropout
-        )
-    # On a CPU and for short sequences the plain product is faster than the fused kernel; baddbmm
-    # scales and masks while it writes the scores.
-    mask_1QT = torch.full((1, queries, tokens), -math.inf, device=device).triu(tokens - queries + 1)
-    scores = torch.baddbmm(
-        mask_1QT.to(query_BHQE.dtype),
-        query_BHQE.reshape(batch * heads, queries, size),
-        key_BHTE.reshape(batch * heads, tokens, size).transpose(1, 2),
-        alpha=1.0 / math.sqrt(size),
-    )
-    weights = F.dropout(scores.softmax(dim=-1), dropout, training=dropout > 0)
-    mixed = torch.bmm(weights, value_BHTE.reshape(batch * heads, tokens, size))
-    return mixed.view(batch, heads, queries, size)
+    queries, tokens = query_BHQE.shape[2], key_BHTE.shape[2]
+    mask_QT = torch.full((queries, tokens), -math.inf, dtype=query_BHQE.dtype, device=query_BHQE.device)
+    mask_QT = mask_QT.triu(tokens - queries + 1)
+    return F.scaled_dot_product_attention(query_BHQE, key_BHTE, value_BHTE, attn_mask=mask_QT, dropout_p=dropout)
 
 
 @final
@@ -94,7 +82,7 @@ class Block(nn.Module):
         key_BTD, value_BTD = self.key_value(normed_BTD).chunk(2, dim=-1)
         dropout = self.dropout if self.training else 0.0
         attended = _attend(query_BHQE, self._split_heads(key_BTD), self._split_heads(value_BTD), dropout)
-        return self._after_attention(hidden_BTD[:, first:], attended)
+        return self.after_attention(hidden_BTD[:, first:], attended.transpose(1, 2).flatten(2), dropout)
 
     def extend(self, hidden_BQD: Tensor, cache: KeyValueCache, layer: int) -> Tensor:
         """The block's output for new tokens that follow the cached ones; stores their keys and values."""
@@ -109,20 +97,17 @@ class Block(nn.Module):
             cache.values_BHTE[layer][:, :, :stop],
             0.0,
         )
-        return self._after_attention(hidden_BQD, attended)
+        return self.after_attention(hidden_BQD, attended.transpose(1, 2).flatten(2))
 
     def _split_heads(self, projected_BTD: Tensor) -> Tensor:
         batch, tokens, width = projected_BTD.shape
         return projected_BTD.view(batch, tokens, self.heads, width // self.heads).transpose(1, 2)
 
-    def _after_attention(self, hidden_BQD: Tensor, attended_BHQE: Tensor) -> Tensor:
-        attended_BQD = attended_BHQE.transpose(1, 2).reshape(hidden_BQD.shape)
-        hidden_BQD = hidden_BQD + self._drop(self.attention_out(attended_BQD))
+    def after_attention(self, hidden_BQD: Tensor, attended_BQD: Tensor, dropout: float = 0.0) -> Tensor:
+        """The rest of the block, position by position; any leading axes."""
+        hidden_BQD = hidden_BQD + _drop(self.attention_out(attended_BQD), dropout)
         inner = F.gelu(self.expand(self.norm_feedforward(hidden_BQD)), approximate="tanh")
-        return hidden_BQD + self._drop(self.contract(inner))
-
-    def _drop(self, values: Tensor) -> Tensor:
-        return F.dropout(values, self.dropout, training=True) if self.training and self.dropout else values
+        return hidden_BQD + _drop(self.contract(inner), dropout)
 
 
 @final
@@ -146,11 +131,11 @@ class GPT(nn.Module):
 
     def forward(self, tokens_BT: Tensor, first: int = 0) -> Tensor:
         """Logits_BQV of the positions from `first` on: what follows the token at each of them."""
-        hidden_BTD = self._embed(tokens_BT, 0)
+        hidden_BTD = _drop(self._embed(tokens_BT, 0), self.config.dropout if self.training else 0.0)
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
             hidden_BTD = block(hidden_BTD, first if layer == last else 0)
-        return self._logits(hidden_BTD)
+        return self.logits(hidden_BTD)
 
     def empty_cache(self, batch: int, capacity: int) -> KeyValueCache:
         shape = (batch, self.config.heads, capacity, self.config.width // self.config.heads)
@@ -169,23 +154,21 @@ class GPT(nn.Module):
         stop = cache.length + tokens_BQ.shape[1]
         if stop > cache.capacity:
             raise ValueError(f"{stop} tokens do not fit a cache of {cache.capacity}")
-        hidden_BQD = self._embed(tokens_BQ, cache.length, dropout=False)
+        hidden_BQD = self._embed(tokens_BQ, cache.length)
         for layer, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             hidden_BQD = block.extend(hidden_BQD, cache, layer)
-        logits_BV = self._logits(hidden_BQD[:, -1])
+        logits_BV = self.logits(hidden_BQD[:, -1])
         return logits_BV, KeyValueCache(cache.keys_BHTE, cache.values_BHTE, stop)
 
-    def _embed(self, tokens_BT: Tensor, start: int, *, dropout: bool = True) -> Tensor:
+    def _embed(self, tokens_BT: Tensor, start: int) -> Tensor:
         stop = start + tokens_BT.shape[1]
         if stop > self.positions:
             raise ValueError(f"{stop} tokens, but the model has {self.positions} positions")
-        hidden = F.embedding(tokens_BT, self.token_embedding) + self.position_embedding[start:stop]
-        if dropout and self.training and self.config.dropout:
-            hidden = F.dropout(hidden, self.config.dropout, training=True)
-        return hidden
+        return F.embedding(tokens_BT, self.token_embedding) + self.position_embedding[start:stop]
 
-    def _logits(self, hidden: Tensor) -> Tensor:
+    def logits(self, hidden: Tensor) -> Tensor:
+        """What follows each hidden state of the last block; any leading axes."""
         return F.linear(self.norm_out(hidden), self.token_embedding)
 
     @torch.no_grad()

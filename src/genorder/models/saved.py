@@ -17,7 +17,7 @@ from genorder.errors import InputError
 from genorder.models.gpt import GPT, GPTConfig
 from genorder.orders import Order
 from genorder.seeding import torch_generator
-from genorder.store import sha256_bytes, write_bytes_atomic, write_json_atomic
+from genorder.store import ensure_writable_directory, sha256_bytes, write_bytes_atomic, write_json_atomic
 
 _FORMAT = "genorder-model/1"
 
@@ -38,7 +38,7 @@ class SavedModel:
         """Write `weights.safetensors` and `model.json`; returns the weights' SHA-256."""
         weights = save_safetensors({k: v.cpu().contiguous() for k, v in self.model.state_dict().items()})
         digest = sha256_bytes(weights)
-        folder.mkdir(parents=True, exist_ok=True)
+        ensure_writable_directory(folder)
         write_bytes_atomic(folder / "weights.safetensors", weights)
         write_json_atomic(
             folder / "model.json",
@@ -62,7 +62,7 @@ def load_model(folder: Path, device: torch.device) -> SavedModel:
         weights = weights_path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {weights_path}: {error.strerror}") from None
-    if sha256_bytes(weights) != description["weights_sha256"]:
+    if sha256_bytes(weights) != description.get("weights_sha256"):
         raise InputError(f"{weights_path} is damaged: its SHA-256 is not the one in model.json; train again")
     try:
         vocabulary = Vocabulary(tuple(description["vocabulary"]))

@@ -91,6 +91,12 @@ def make_task(spec: str, length: int | str | Lengths | None = None) -> Task:
     return task
 
 
+def absolute_spec(spec: str) -> str:
+    """The same task, named so that it is found from every working directory."""
+    match = _FILE_SPEC.fullmatch(spec)
+    return str(Path(match.group("file")).resolve()) + spec[match.end("file") :] if match else spec
+
+
 def task_names() -> tuple[str, ...]:
     return tuple(sorted(_entries))
 
@@ -147,7 +153,7 @@ def _import_file(path: Path) -> None:
         raise InputError(f"{error.filename or path}:{error.lineno}: cannot be imported: {error.msg}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    except Exception as error:  # whatever the user's own code raises: it is the reason to report
+    except (Exception, SystemExit) as error:  # whatever the user's own code raises: it is the reason to report
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(f"{path}: cannot be imported: {type(error).__name__}: {reason}") from error
 
@@ -167,7 +173,9 @@ def _lengths(listing: TaskSummary, length: int | str | Lengths | None) -> Length
         shortest = longest = length
     step = listing.length_step
     received = shortest if shortest == longest else f"{shortest}-{longest}"
-    if shortest < 1 or longest < shortest:
+    if longest < shortest:
+        raise InputError(f"task {listing.name}: a range of lengths names the shorter first, received {received}")
+    if shortest < 1:
         raise InputError(f"task {listing.name}: length must be 1 or more, as in 20 or 20-30, received {received}")
     if shortest % step or longest % step:
         kind = "even" if step == 2 else f"a multiple of {step}"

@@ -13,7 +13,7 @@ from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
 from torch import Tensor, nn
 
-from genorder.store import sha256_bytes, write_bytes_atomic, write_json_atomic
+from genorder.store import ensure_writable_directory, sha256_bytes, write_bytes_atomic, write_json_atomic
 
 _log = logging.getLogger(__name__)
 _KEPT = 2
@@ -37,15 +37,17 @@ class CheckpointFolder:
         self.path = path
 
     def save(self, state: TrainingState) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
+        ensure_writable_directory(self.path)
         content = save_safetensors(state.tensors)
-        stem = self.path / f"step-{state.step:09d}"
+        stem = self.path / _stem(state.step)
         write_bytes_atomic(stem.with_suffix(".safetensors"), content)
         description = {"step": state.step, "seconds": state.seconds, "sha256": sha256_bytes(content)}
         write_json_atomic(stem.with_suffix(".json"), description)
-        for old in self._descriptions()[_KEPT:]:
-            old.unlink(missing_ok=True)
-            old.with_suffix(".safetensors").unlink(missing_ok=True)
+        # A later step is what a run that had to go further back could not read; it must not count as kept.
+        kept = [known.stem for known in self._descriptions() if known.stem <= stem.name][:_KEPT]
+        for file in sorted(self.path.glob("step-*")):  # a description goes before its tensors
+            if file.stem not in kept:
+                file.unlink(missing_ok=True)
 
     def load_latest(self) -> TrainingState | None:
         """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
@@ -66,11 +68,17 @@ class CheckpointFolder:
         return sorted(self.path.glob("step-*.json"), reverse=True)
 
 
+def _stem(step: int) -> str:
+    return f"step-{step:09d}"
+
+
 def _read(description: Path) -> TrainingState:
     details = json.loads(description.read_bytes())
     content = description.with_suffix(".safetensors").read_bytes()
     if sha256_bytes(content) != details["sha256"]:
         raise ValueError("its SHA-256 does not match")
+    if description.stem != _stem(int(details["step"])):
+        raise ValueError(f"it says that it is of step {details['step']}")
     return TrainingState(int(details["step"]), float(details["seconds"]), load_safetensors(content))
 
 
@@ -95,6 +103,8 @@ def restore_tensors(
     except RuntimeError as error:
         raise ValueError(f"the checkpoint is of another model: {str(error).splitlines()[0]}") from None
     for name, parameter in model.named_parameters():
+        if f"optimizer.step.{name}" not in state.tensors:
+            continue  # not trained: outside the optimiser's groups, or without a gradient so far
         # AdamW's step counter stays where the optimiser keeps it; moments live beside their parameter.
         entry: dict[str, Any] = {}
         for kind in ("step", "exp_avg", "exp_avg_sq"):

@@ -1,0 +1,20 @@
+"""The verbs, gathered."""
+
+import typer
+
+from genorder.cli import bench, doctor, evaluate, generate, predict, status, tasks, train
+
+app = typer.Typer(
+    name="genorder",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Find the order in which a Transformer should emit its target tokens so that training succeeds.",
+)
+app.command("tasks")(tasks.tasks)
+app.command("generate")(generate.generate)
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("predict")(predict.predict)
+app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
+app.command("bench")(bench.bench)

@@ -1,0 +1,76 @@
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from genorder.errors import InputError
+from genorder.execution import DEVICES, choose_device, describe_machine, set_threads
+
+
+@pytest.fixture
+def restored_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, *, cuda: bool, mps: bool) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"),
+    [(True, True, "cuda"), (True, False, "cuda"), (False, True, "mps"), (False, False, "cpu")],
+)
+def test_auto_takes_the_fastest_there_is(
+    monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str
+) -> None:
+    pretend(monkeypatch, cuda=cuda, mps=mps)
+    assert choose_device("auto").type == expected
+    assert choose_device("cpu").type == "cpu"
+
+
+@pytest.mark.parametrize("name", ["cuda", "mps"])
+def test_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    pretend(monkeypatch, cuda=name != "cuda", mps=name != "mps")
+    there = "mps" if name == "cuda" else "cuda"
+    with pytest.raises(InputError, match=f"^--device {name}: .* no such device; there is: cpu, {there}$"):
+        choose_device(name)
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "CPU", "cuda:0"])
+def test_unknown_device_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"--device '{name}': expected one of {', '.join(DEVICES)}"):
+        choose_device(name)
+
+
+def test_threads_are_set(restored_threads: None) -> None:
+    assert set_threads(1) == torch.get_num_threads() == 1
+    assert set_threads(2) == torch.get_num_threads() == 2
+    assert set_threads(None) == torch.get_num_threads() == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.parametrize("threads", [0, -1, 1_000_000])
+def test_senseless_threads_are_refused(restored_threads: None, threads: int) -> None:
+    torch.set_num_threads(1)
+    with pytest.raises(InputError, match=f"--threads {threads}: expected a number from 1 to {4 * affinity()} "):
+        set_threads(threads)
+    assert torch.get_num_threads() == 1
+
+
+def affinity() -> int:
+    return len(os.sched_getaffinity(0))
+
+
+def test_description_is_for_json_and_names_what_matters(restored_threads: None) -> None:
+    torch.set_num_threads(2)
+    described = json.loads(json.dumps(describe_machine()))
+    assert described["threads"] == 2
+    assert described["packages"]["torch"] == torch.__version__
+    assert {"genorder", "torch", "numpy", "scipy", "safetensors"} == set(described["packages"])
+    assert described["python"].startswith("3.")
+    assert described["cores"] == os.cpu_count()
+    assert described["processor"].strip()

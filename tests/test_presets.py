@@ -1,0 +1,152 @@
+from pathlib import Path
+
+import pytest
+
+from genorder.errors import InputError
+from genorder.presets import PRESETS, family_of, resolve
+
+
+@pytest.mark.parametrize(
+    ("family", "layers", "heads", "width", "feedforward", "samples", "steps", "rate"),
+    [
+        ("recurrence", 6, 8, 512, 2048, 100_000, 7_813, 5e-5),
+        ("prod", 12, 12, 768, 3072, 1_000_000, 234_375, 5e-5),
+        ("delay", 6, 1, 128, 512, 100_000, 7_813, 5e-4),
+    ],
+)
+def test_paper_is_the_paper(
+    family: str, layers: int, heads: int, width: int, feedforward: int, samples: int, steps: int, rate: float
+) -> None:
+    config = resolve("paper", family)  # type: ignore[arg-type]
+    model = config.model
+    assert (model.layers, model.heads, model.width, model.feedforward) == (layers, heads, width, feedforward)
+    assert config.samples.train == samples
+    assert config.training.batch_size == 128
+    assert config.training.learning_rate == rate
+    assert config.training.steps == steps  # ten epochs, of Prod thirty
+
+
+def test_cpu_is_as_measured() -> None:
+    config = resolve("cpu", "recurrence")
+    assert (config.model.width, config.model.heads, config.model.dropout) == (128, 4, 0.0)
+    training = config.training
+    assert (training.batch_size, training.learning_rate, training.warmup_steps) == (128, 1e-3, 50)
+    assert (training.beta1, training.beta2) == (0.9, 0.98)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("family", ["recurrence", "prod", "delay"])
+def test_every_preset_fits_every_family(preset: str, family: str) -> None:
+    config = resolve(preset, family)  # type: ignore[arg-type]
+    assert config.training.warmup_steps < config.training.steps
+    assert resolve(preset, family, train_samples=1280).samples.train == 1280  # type: ignore[arg-type]
+
+
+def test_epochs_of_the_paper_follow_the_samples() -> None:
+    assert resolve("paper", "recurrence", train_samples=1280).training.steps == 100
+    assert resolve("paper", "prod", train_samples=1280).training.steps == 300
+
+
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [
+        ("relu", "recurrence"),
+        (None, "recurrence"),
+        ("prod", "prod"),
+        ("delay-square", "delay"),
+        ("index", "recurrence"),
+    ],
+)
+def test_family_of_a_task(task: str | None, family: str) -> None:
+    assert family_of(task) == family
+
+
+def test_settings_change_the_preset_and_nothing_else() -> None:
+    settings = ["training.steps=7", "model.dropout=0.25", "samples.test = 12", "training.learning_rate=1e-2"]
+    changed = resolve("cpu", "recurrence", settings=settings).model_dump()
+    expected = resolve("cpu", "recurrence").model_dump()
+    expected["training"] |= {"steps": 7, "learning_rate": 0.01}
+    expected["model"]["dropout"] = 0.25
+    expected["samples"]["test"] = 12
+    assert changed == expected
+
+
+def test_file_comes_before_settings(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("[training]\nsteps = 11\nbatch_size = 3\n[model]\nlayers = 5\n")
+    config = resolve("paper", "delay", config_file=path, settings=["training.steps=12", "training.steps=13"])
+    assert (config.training.steps, config.training.batch_size, config.model.layers) == (13, 3, 5)
+    assert config.training.learning_rate == 5e-4
+
+
+def refused(*expected: str, preset: str = "cpu", file: Path | None = None, settings: tuple[str, ...] = ()) -> None:
+    with pytest.raises(InputError) as caught:
+        resolve(preset, "recurrence", config_file=file, settings=settings)
+    message = str(caught.value)
+    assert "\n" not in message
+    for text in expected:
+        assert text in message
+
+
+def test_unknown_preset() -> None:
+    refused("--preset 'gpu'", "expected one of cpu, paper", preset="gpu")
+
+
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ("training.stepz=3", ("--set training.stepz=3", "no setting training.stepz", "training.steps")),
+        ("trainin.steps=3", ("no setting trainin", "samples, model, training")),
+        ("steps=3", ("no setting steps",)),
+        ("training=3", ("training is a group of settings",)),
+        ("training.steps", ("expected NAME=VALUE",)),
+        ("=3", ("expected NAME=VALUE",)),
+        ("", ("expected NAME=VALUE",)),
+        ("training.steps=many", ("training.steps = 'many'", "integer")),
+        ("training.steps=", ("training.steps = ''", "integer")),
+        ("training.steps=1.5", ("training.steps = 1.5", "integer")),
+        ("training.steps=0", ("training.steps = 0", "greater than or equal to 1")),
+        ("training.steps=[1]", ("training.steps = [1]",)),
+        ("training.steps.more=1", ("training.steps = {'more': 1}",)),
+        ("training.learning_rate=inf", ("training.learning_rate = inf", "finite")),
+        ("training.learning_rate=nan", ("training.learning_rate = nan",)),
+        ("training.learning_rate=-1", ("training.learning_rate = -1", "greater than 0")),
+        ("model.heads=3", ("width 128 is not a multiple of the 3 heads",)),
+        ("model.dropout=1", ("model.dropout = 1", "less than 1")),
+        ("samples.train=0", ("samples.train = 0",)),
+    ],
+)
+def test_setting_that_does_not_fit(setting: str, expected: tuple[str, ...]) -> None:
+    refused(*expected, settings=(setting,))
+
+
+def test_several_problems_are_told_at_once() -> None:
+    refused("training.steps = 0", "model.layers = -1", settings=("training.steps=0", "model.layers=-1"))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"[training]\nstepz = 3\n", ("no setting training.stepz",)),
+        (b"[training]\nsteps = 'x'\n", ("training.steps = 'x'",)),
+        (b"[training\nsteps = 3\n", ("is not TOML", "line 1")),
+        (b"steps: 3\n", ("is not TOML",)),
+        (b"\xff\xfe", ("is not TOML",)),
+        (b"training = 3\n", ("training is a group of settings",)),
+    ],
+)
+def test_file_that_does_not_fit(tmp_path: Path, content: bytes, expected: tuple[str, ...]) -> None:
+    path = tmp_path / "run.toml"
+    path.write_bytes(content)
+    refused(*expected, file=path)
+
+
+def test_file_that_cannot_be_read(tmp_path: Path) -> None:
+    refused("cannot read", str(tmp_path / "absent.toml"), "No such file", file=tmp_path / "absent.toml")
+    refused("cannot read", "Is a directory", file=tmp_path)
+
+
+def test_empty_file_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "empty.toml"
+    path.touch()
+    assert resolve("cpu", "delay", config_file=path) == resolve("cpu", "delay")
