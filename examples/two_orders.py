@@ -12,13 +12,19 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from genorder import (
+    FixedOrderRun,
+    GenorderError,
+    Order,
+    RunDirectory,
+    make_task,
+    resolve,
+    task_splits,
+    train_and_evaluate,
+)
 from genorder.cli.console import duration, percent, say, show_warnings, training_progress
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
-from genorder.fixed_order import FixedOrderRun, train_and_evaluate
-from genorder.orders import Order
-from genorder.presets import family_of, resolve
-from genorder.store import RunDirectory
-from genorder.tasks import make_task, task_splits
+from genorder.presets import family_of
 
 _BAR = " ▁▂▃▄▅▆▇█"
 
@@ -28,13 +34,13 @@ def main() -> None:
     parser.add_argument("--task", default="relu")
     parser.add_argument("--length", default="20")
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--out", type=Path, default=Path("runs/two-orders"))
+    parser.add_argument("--out", type=Path, help="run directory")
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     show_warnings()
     set_threads(None)
 
-    settings = [f"training.steps={options.steps}"] if options.steps else []
+    settings = [f"training.steps={options.steps}"] if options.steps is not None else []
     config = resolve("cpu", family_of(options.task), settings=settings)
     task = make_task(options.task, options.length)
     data = task_splits(task, **config.samples.model_dump())
@@ -42,9 +48,10 @@ def main() -> None:
     described = {"example": "two orders", "data": data.splits.fingerprint(), "config": config.model_dump()}
     sizes = f"{len(data.splits.train)} training and {len(data.splits.test)} test samples"
     say(f"{task.name}, {task.longest} targets, {sizes}; two trainings of {config.training.steps} steps")
+    path = options.out or Path("runs") / f"two-orders-{task.name}-L{task.lengths}"
     results: dict[str, dict[str, Any]] = {}
     with (
-        RunDirectory.open(options.out, described, command=sys.argv, environment=describe_machine()) as directory,
+        RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory,
         StopRequest() as stop,
     ):
         for name, order in orders.items():
@@ -94,4 +101,7 @@ def draw(results: dict[str, dict[str, Any]], folder: Path, title: str, path: Pat
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except GenorderError as error:
+        sys.exit(f"{error}")

@@ -150,3 +150,10 @@ def test_empty_file_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "empty.toml"
     path.touch()
     assert resolve("cpu", "delay", config_file=path) == resolve("cpu", "delay")
+
+
+def test_steps_follow_the_samples_that_are_asked_for_unless_steps_are_too() -> None:
+    assert resolve("paper", "recurrence", settings=["samples.train=200000"]).training.steps == 15_625
+    both = resolve("paper", "recurrence", settings=["samples.train=200000", "training.steps=7"])
+    assert (both.samples.train, both.training.steps) == (200_000, 7)
+    assert resolve("paper", "recurrence", train_samples=12_800).training.steps == 1_000

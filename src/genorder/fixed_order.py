@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
@@ -32,7 +33,8 @@ class FixedOrderRun:
     seed: int
     device: torch.device
 
-    def describe(self) -> dict[str, Any]:
+    @cached_property
+    def description(self) -> dict[str, Any]:
         return {
             "data": self.splits.fingerprint(),
             "order": list(self.order),
@@ -80,7 +82,7 @@ def train_and_evaluate(
     checkpoint. The result holds the evaluation, `weights_sha256`, `steps` and `seconds` of training.
     """
     folder = directory.path / name
-    job = fingerprint(run.describe())
+    job = fingerprint(run.description)
     checkpoints = CheckpointFolder(directory.checkpoints(f"{name}-{job[:16]}"))
 
     def train() -> dict[str, Any]:
@@ -89,7 +91,9 @@ def train_and_evaluate(
             run, model, checkpoints=checkpoints, checkpoint_seconds=checkpoint_seconds,
             on_progress=on_progress, stop=stop,
         )  # fmt: skip
-        saved = SavedModel(model, run.splits.train.vocabulary, run.order, run.splits.input_width)
+        saved = SavedModel(
+            model, run.splits.train.vocabulary, run.order, run.splits.input_width, run.splits.shortest_input
+        )
         digest = saved.save(folder)
         write_json_atomic(folder / "training_losses.json", fitted.losses)
         return {"weights_sha256": digest, "steps": run.config.training.steps, "seconds": fitted.seconds}
@@ -97,12 +101,12 @@ def train_and_evaluate(
     def test() -> dict[str, Any]:
         model = load_model(folder, run.device).model
         started = time.monotonic()
-        evaluation = evaluate(model, run.encode(run.splits.test), run.order)
+        evaluation = evaluate(model, run.encode(run.splits.test), run.order, stop=stop)
         return {**evaluation.to_dict(), "evaluation_seconds": time.monotonic() - started}
 
-    trained = directory.journal.run({"job": "train", "name": name, **run.describe()}, f"train {name}", train)
+    trained = directory.journal.run({"job": "train", "name": name, **run.description}, f"train {name}", train)
     checkpoints.delete()
-    tested = directory.journal.run({"job": "test", "name": name, **run.describe()}, f"evaluate {name}", test)
+    tested = directory.journal.run({"job": "test", "name": name, **run.description}, f"evaluate {name}", test)
     return {**tested, **trained}
 
 
@@ -128,18 +132,18 @@ def fit_fixed_order(
     )
 
 
-def seconds_per_step(run: FixedOrderRun, *, budget: float = 3.0) -> float:
-    """Measured on this machine by a few real steps, `budget` seconds or two steps, whichever is more."""
-    model = run.new_model()
+def seconds_per_step(run: FixedOrderRun, model: GPT, *, budget: float = 3.0) -> float:
+    """Measured on this machine by real steps on `model`: one to warm up, then some `budget` seconds of them."""
     batch_at = run.batches()
-    times: list[float] = []
-    started = time.monotonic()
-    while len(times) < 3 or (time.monotonic() - started < budget and len(times) < 30):
-        begun = time.monotonic()
-        one_step = run.config.training.model_copy(update={"steps": 1, "warmup_steps": 0})
-        fit(model, lambda _: mean_loss(model, batch_at(0)), one_step, seed=0)
-        times.append(time.monotonic() - begun)
-    return sorted(times[1:])[len(times[1:]) // 2]
+
+    def seconds(steps: int) -> float:
+        short = run.config.training.model_copy(update={"steps": steps})
+        return fit(model, lambda step: mean_loss(model, batch_at(step)), short, seed=0).seconds
+
+    seconds(1)
+    one = seconds(1)
+    steps = max(2, min(50, round(budget / one)))
+    return seconds(steps) / steps
 
 
 def model_folder(path: Path) -> Path:

@@ -39,7 +39,7 @@ class RunConfig(BaseModel):
 
 def cpu(family: Family, train_samples: int | None = None) -> RunConfig:
     """Teaches the same lesson as `paper` in minutes on two CPU cores."""
-    steps = {"recurrence": 1500, "prod": 4000, "delay": 4000}[family]
+    steps = {"recurrence": 1000, "prod": 4000, "delay": 4000}[family]
     return RunConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1_000),
         model=GPTConfig(layers=2, heads=4, width=128, feedforward=512, dropout=0.0),
@@ -91,11 +91,16 @@ def resolve(
     """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit."""
     if preset not in PRESETS:
         raise InputError(f"--preset {preset!r}: expected one of {', '.join(PRESETS)}")
+    changes = [(_read_toml(config_file), str(config_file))] if config_file else []
+    changes += [(_parse_setting(setting), f"--set {setting}") for setting in settings]
+    # The number of samples comes first: a preset's steps may follow from it.
+    for change, _ in changes:
+        asked = change.get("samples")
+        if isinstance(asked, dict) and type(asked.get("train")) is int:
+            train_samples = asked["train"]
     values = PRESETS[preset](family, train_samples).model_dump()
-    if config_file:
-        _merge(values, _read_toml(config_file), str(config_file))
-    for setting in settings:
-        _merge(values, _parse_setting(setting), f"--set {setting}")
+    for change, where in changes:
+        _merge(values, change, where)
     try:
         return RunConfig.model_validate(values)
     except ValidationError as error:

@@ -247,9 +247,7 @@ def test_the_program_prints_exactly_one_object() -> None:
 
 
 def test_the_program_ends_with_the_exit_code() -> None:
-    assert (
-        program("train", "nofile.jsonl", "--json").error() == "cannot read nofile.jsonl: No such file or directory"
-    )
+    assert program("train", "nofile.jsonl", "--json").error() == "cannot read nofile.jsonl: No such file or directory"
 
 
 def test_reader_that_goes_away_leaves_no_traceback() -> None:

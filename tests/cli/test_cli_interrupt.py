@@ -58,9 +58,7 @@ def checkpoints(run: Path) -> list[Path]:
     return sorted(run.glob("checkpoints/*/step-*.safetensors"), reverse=True)
 
 
-def test_interrupted_run_continues_to_the_same_weights(
-    genorder: Genorder, interrupted: Path, undisturbed: str
-) -> None:
+def test_interrupted_run_continues_to_the_same_weights(genorder: Genorder, interrupted: Path, undisturbed: str) -> None:
     assert [path.stem for path in checkpoints(interrupted)] == ["step-000000012", "step-000000011"]
     status = genorder("status", interrupted, "--json").result()
     assert status["state"] == "interrupted"
@@ -96,9 +94,7 @@ def test_damaged_checkpoint_gives_way_to_the_one_before(
     assert finished.result()["weights_sha256"] == undisturbed
 
 
-def test_no_whole_checkpoint_starts_from_the_beginning(
-    genorder: Genorder, interrupted: Path, undisturbed: str
-) -> None:
+def test_no_whole_checkpoint_starts_from_the_beginning(genorder: Genorder, interrupted: Path, undisturbed: str) -> None:
     for path in checkpoints(interrupted):
         path.write_bytes(path.read_bytes()[:-1])
     finished = genorder(*COMMAND, "--out", interrupted, "--json")

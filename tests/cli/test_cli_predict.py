@@ -13,9 +13,7 @@ def samples(genorder: Genorder) -> list[dict[str, list[int]]]:
     return [json.loads(line) for line in Path("test.jsonl").read_text().splitlines()]
 
 
-def test_targets_in_the_original_order(
-    genorder: Genorder, good_run: Path, samples: list[dict[str, list[int]]]
-) -> None:
+def test_targets_in_the_original_order(genorder: Genorder, good_run: Path, samples: list[dict[str, list[int]]]) -> None:
     evaluated = genorder("evaluate", good_run, "test.jsonl", "--threads", 1, "--json").result()
     assert evaluated["order"] == [1, 0, 2]
     predicted = genorder("predict", "--model", good_run, "test.jsonl", "--threads", 1, "--json").result()
@@ -57,5 +55,6 @@ def test_every_form_of_input_is_read_alike(
     assert genorder(*command, good_run, "in.txt", "--json").result() == {"predictions": answers}
 
 
-def test_an_input_shorter_than_the_longest_is_read(genorder: Genorder, good_run: Path) -> None:
-    assert genorder("predict", "--model", good_run, "--threads", 1, stdin=b"4 -7\n").code == 0
+def test_an_input_shorter_than_any_trained_on_is_refused(genorder: Genorder, good_run: Path) -> None:
+    outcome = genorder("predict", "--model", good_run, "--threads", 1, stdin=b"4 -7\n")
+    assert outcome.error() == "standard input:1: the input has 2 tokens; the model was trained on 3"

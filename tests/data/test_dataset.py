@@ -184,7 +184,5 @@ def test_fingerprint_depends_on_everything(inputs: list[list[object]], targets: 
 
 def test_fingerprint_is_that_of_the_content() -> None:
     assert sample_dataset().fingerprint() == sample_dataset().fingerprint()
-    renamed = SequenceDataset(
-        sample_dataset().inputs, sample_dataset().targets, Vocabulary.of(["9", "3", "x", "y"])
-    )
+    renamed = SequenceDataset(sample_dataset().inputs, sample_dataset().targets, Vocabulary.of(["9", "3", "x", "y"]))
     assert renamed.fingerprint() != sample_dataset().fingerprint()

@@ -98,9 +98,7 @@ def test_many_duplicates_are_dropped_and_counted() -> None:
 
 def test_too_few_different_inputs_are_refused() -> None:
     dataset = SequenceDataset.from_sequences([[1]] * 30, [[i] for i in range(30)])
-    with pytest.raises(
-        InputError, match=r"hold only 1 different inputs.*0 samples are left for training"
-    ) as caught:
+    with pytest.raises(InputError, match=r"hold only 1 different inputs.*0 samples are left for training") as caught:
         split_dataset(dataset, validation=0.1, test=0.1, seed=0)
     assert "\n" not in str(caught.value)
 

@@ -23,9 +23,7 @@ def cases(draw: st.DrawFn) -> Case:
     longest = draw(st.integers(1, 6))
     fixed = draw(st.booleans())
     token = st.integers(0, 9)
-    sample = st.tuples(
-        st.lists(token, max_size=4), st.lists(token, min_size=longest if fixed else 1, max_size=longest)
-    )
+    sample = st.tuples(st.lists(token, max_size=4), st.lists(token, min_size=longest if fixed else 1, max_size=longest))
     samples = draw(st.lists(sample, min_size=1, max_size=6))
     dataset = SequenceDataset.from_sequences([x for x, _ in samples], [y for _, y in samples])
     width = dataset.inputs.longest + draw(st.integers(0, 2))

@@ -45,9 +45,7 @@ def test_round_trip(pairs: list[tuple[list[object], list[object]]]) -> None:
 
 @settings(deadline=None)
 @given(samples, st.booleans())
-def test_reads_what_the_json_module_writes(
-    pairs: list[tuple[list[object], list[object]]], ascii_only: bool
-) -> None:
+def test_reads_what_the_json_module_writes(pairs: list[tuple[list[object], list[object]]], ascii_only: bool) -> None:
     lines = [json.dumps({"target": y, "input": x, "note": None}, ensure_ascii=ascii_only) for x, y in pairs]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "data.jsonl"
@@ -67,9 +65,7 @@ def test_integers_are_written_as_integers_only_where_all_are(tmp_path: Path) -> 
 
 
 def test_integer_and_its_text_are_one_token(tmp_path: Path) -> None:
-    dataset = read_jsonl(
-        write(tmp_path, '{"input": [7, "7"], "target": ["7"]}\n{"input": ["8", 8], "target": [8]}\n')
-    )
+    dataset = read_jsonl(write(tmp_path, '{"input": [7, "7"], "target": ["7"]}\n{"input": ["8", 8], "target": [8]}\n'))
     assert dataset.vocabulary.tokens == ("7", "8")
     assert sequences(dataset) == [(["7", "7"], ["7"]), (["8", "8"], ["8"])]
     assert dataset.inputs.tokens.tolist() == [0, 0, 1, 1]

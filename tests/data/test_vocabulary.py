@@ -61,9 +61,7 @@ def test_ids_from_translates_between_vocabularies(small: list[str], more: list[s
 def test_unknown_token_is_named_with_some_known_ones() -> None:
     vocabulary = Vocabulary.of(map(str, range(100)))
     assert "100" not in vocabulary
-    with pytest.raises(
-        InputError, match=r"token '100' is not in the vocabulary of 100 tokens \(0 1 2 3 \.\.\. 96"
-    ):
+    with pytest.raises(InputError, match=r"token '100' is not in the vocabulary of 100 tokens \(0 1 2 3 \.\.\. 96"):
         vocabulary.id_of("100")
     with pytest.raises(InputError, match="'x'"):
         vocabulary.ids(["1", "x"])

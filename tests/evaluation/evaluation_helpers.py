@@ -24,17 +24,12 @@ def random_model(vocabulary: int, positions: int, *, seed: int = 0, scale: float
     return model.eval()
 
 
-def random_dataset(
-    samples: int, *, fixed: bool, inputs: int = 3, targets: int = 4, tokens: int = 3
-) -> SequenceDataset:
+def random_dataset(samples: int, *, fixed: bool, inputs: int = 3, targets: int = 4, tokens: int = 3) -> SequenceDataset:
     rng = np.random.default_rng(1)
     lengths = [targets if fixed else int(rng.integers(1, targets + 1)) for _ in range(samples)]
     lengths[0] = targets
     return SequenceDataset.from_sequences(
-        [
-            rng.integers(0, tokens, inputs if fixed else rng.integers(0, inputs + 1)).tolist()
-            for _ in range(samples)
-        ],
+        [rng.integers(0, tokens, inputs if fixed else rng.integers(0, inputs + 1)).tolist() for _ in range(samples)],
         [rng.integers(0, tokens, length).tolist() for length in lengths],
     )
 

@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ def random_saved(order: Order, *, fixed: bool, seed: int = 0) -> tuple[SavedMode
     dataset = random_dataset(30, fixed=fixed)
     encoded = encode_whole(dataset)
     model = random_model(encoded.model_vocabulary, encoded.input_width + 1 + encoded.target_width, seed=seed)
-    return SavedModel(model, dataset.vocabulary, order, encoded.input_width), dataset
+    return SavedModel(model, dataset.vocabulary, order, encoded.input_width, shortest_input=0), dataset
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -27,7 +28,7 @@ def test_gives_back_the_targets_that_were_learned_in_another_order(fixed: bool, 
         rows = [(x, y[: 4 - number]) for number, (x, y) in enumerate(rows)]
     dataset = SequenceDataset.from_sequences([x for x, _ in rows], [y for _, y in rows])
     order = Order((2, 0, 3, 1))
-    SavedModel(overfitted(dataset, order), dataset.vocabulary, order, 2).save(tmp_path)
+    SavedModel(overfitted(dataset, order), dataset.vocabulary, order, 2, 0).save(tmp_path)
     saved = load_model(tmp_path, torch.device("cpu"))
     inputs = [list(map(str, x)) for x, _ in rows]
     assert predict(saved, inputs) == [list(map(str, y)) for _, y in rows]
@@ -71,6 +72,36 @@ def test_short_and_empty_inputs_are_padded() -> None:
     assert len(set(map(tuple, together))) > 5
 
 
+def test_an_input_shorter_than_any_that_was_trained_on_is_refused() -> None:
+    saved = replace(random_saved(Order.forward(4), fixed=True)[0], shortest_input=2)
+    width = saved.input_width
+    predict(saved, [["1"] * 2])
+    with pytest.raises(InputError, match=rf"^input 1: the input has 1 tokens; .* trained on 2 to {width}$"):
+        predict(saved, [["1"]])
+    with pytest.raises(InputError, match=rf"has {width + 1} tokens"):
+        predict(saved, [["1"] * (width + 1)])
+
+
+def test_an_answer_without_an_end_is_said_to_be_cut(caplog: pytest.LogCaptureFixture) -> None:
+    for seed in range(4):
+        saved, dataset = random_saved(Order.forward(4), fixed=False, seed=seed)
+        inputs = [dataset.input(row) for row in range(len(dataset))]
+        caplog.clear()
+        predict(saved, inputs)
+        endless = [
+            number
+            for number, tokens in enumerate(inputs, start=1)
+            if EOS
+            not in generate_plainly(
+                saved.model,
+                [i + SPECIAL_TOKENS for i in dataset.vocabulary.ids(tokens)]
+                + [PAD] * (saved.input_width - len(tokens)),
+                5,
+            )
+        ]
+        assert [record.args[0] for record in caplog.records if record.args] == [f"input {n}" for n in endless]
+
+
 def test_unknown_token_is_named_with_its_place() -> None:
     saved, _ = random_saved(Order.forward(4), fixed=True)
     with pytest.raises(InputError, match=r"^input 2: token 'x' is not in the vocabulary of 3 tokens") as caught:
@@ -82,5 +113,5 @@ def test_unknown_token_is_named_with_its_place() -> None:
 
 def test_input_that_is_too_long_is_refused() -> None:
     saved, _ = random_saved(Order.forward(4), fixed=True)
-    with pytest.raises(InputError, match=r"^here: the input has 4 tokens; the model was trained on at most 3$"):
+    with pytest.raises(InputError, match=r"^here: the input has 4 tokens; the model was trained on 0 to 3$"):
         predict(saved, [["1"] * 3, ["1"] * 4], where=["there", "here"])

@@ -51,9 +51,7 @@ def evaluate_plainly(model: GPT, encoded: EncodedDataset, order: Order) -> dict[
     }
 
 
-def assert_as_computed_plainly(
-    model: GPT, encoded: EncodedDataset, order: Order, batch_size: int
-) -> dict[str, Any]:
+def assert_as_computed_plainly(model: GPT, encoded: EncodedDataset, order: Order, batch_size: int) -> dict[str, Any]:
     found = evaluate(model, encoded, order, batch_size).to_dict()
     low, high = found.pop("success_rate_interval")
     assert low <= found["success_rate"] <= high

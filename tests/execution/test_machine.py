@@ -25,9 +25,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *, cuda: bool, mps: bool) -> None:
     ("cuda", "mps", "expected"),
     [(True, True, "cuda"), (True, False, "cuda"), (False, True, "mps"), (False, False, "cpu")],
 )
-def test_auto_takes_the_fastest_there_is(
-    monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str
-) -> None:
+def test_auto_takes_the_fastest_there_is(monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str) -> None:
     pretend(monkeypatch, cuda=cuda, mps=mps)
     assert choose_device("auto").type == expected
     assert choose_device("cpu").type == "cpu"

@@ -17,9 +17,7 @@ VOCABULARY, POSITIONS = 13, 12
 SIZES = [(1, 1, 8, 16), (1, 2, 8, 32), (2, 4, 16, 24), (3, 2, 12, 48), (3, 1, 4, 8)]  # layers, heads, width, inner
 
 
-def make(
-    layers: int, heads: int, width: int, feedforward: int, dropout: float = 0.0, *, noisy: bool = True
-) -> GPT:
+def make(layers: int, heads: int, width: int, feedforward: int, dropout: float = 0.0, *, noisy: bool = True) -> GPT:
     config = GPTConfig(layers=layers, heads=heads, width=width, feedforward=feedforward, dropout=dropout)
     rng = torch_generator(1)
     model = GPT(config, vocabulary=VOCABULARY, positions=POSITIONS, rng=rng)
@@ -87,9 +85,7 @@ def test_losses_and_gradients_equal_those_of_the_full_computation(size: tuple[in
     for (name, _), gradient, wanted in zip(
         model.named_parameters(), torch.autograd.grad(loss, list(model.parameters())), expected, strict=True
     ):
-        torch.testing.assert_close(
-            gradient, wanted, rtol=1e-9, atol=1e-12, msg=lambda text, n=name: f"{n}: {text}"
-        )
+        torch.testing.assert_close(gradient, wanted, rtol=1e-9, atol=1e-12, msg=lambda text, n=name: f"{n}: {text}")
 
     # mean_loss may take its cross-entropy in single precision.
     loss = mean_loss(model, batch)

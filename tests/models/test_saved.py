@@ -20,7 +20,7 @@ def saved() -> SavedModel:
     config = GPTConfig(layers=2, heads=2, width=8, feedforward=12, dropout=0.1)
     vocabulary = Vocabulary.of(["a", "7", "é", "\ud800"])
     model = GPT(config, vocabulary=7, positions=9, rng=torch_generator(5))
-    return SavedModel(model, vocabulary, Order((2, 0, 3, 1)), input_width=4)
+    return SavedModel(model, vocabulary, Order((2, 0, 3, 1)), input_width=4, shortest_input=3)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_round_trip(saved: SavedModel, folder: Path) -> None:
     again = load_model(folder, CPU)
     assert again.vocabulary == saved.vocabulary
     assert again.order == saved.order
-    assert (again.input_width, again.target_width) == (4, 4)
+    assert (again.shortest_input, again.input_width, again.target_width) == (3, 4, 4)
     assert again.model.config == saved.model.config
     assert not again.model.training
     before, after = saved.model.state_dict(), again.model.state_dict()
@@ -108,7 +108,7 @@ def test_description_cut_short(folder: Path) -> None:
     refused(folder, "not JSON")
 
 
-@pytest.mark.parametrize("key", ["gpt", "input_width", "order", "weights_sha256", "vocabulary"])
+@pytest.mark.parametrize("key", ["gpt", "input_width", "shortest_input", "order", "weights_sha256", "vocabulary"])
 @pytest.mark.parametrize("value", ["absent", None, "x", -7, {}, [[1]], {"width": 3}])
 def test_description_that_is_incomplete_or_wrong(folder: Path, key: str, value: object) -> None:
     path = folder / "model.json"

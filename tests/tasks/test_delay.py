@@ -144,9 +144,7 @@ def test_inputs_are_two_states_within_25() -> None:
 def test_variable_length_steps_by_four(name: str) -> None:
     drawn = delay(name, "8-20").generate(200, Split.TRAIN)
     assert set(drawn.target_lengths.tolist()) == {8, 12, 16, 20}
-    for x, y, length in zip(
-        drawn.inputs.tolist(), drawn.targets.tolist(), drawn.target_lengths.tolist(), strict=True
-    ):
+    for x, y, length in zip(drawn.inputs.tolist(), drawn.targets.tolist(), drawn.target_lengths.tolist(), strict=True):
         assert y == by_loop(name, x, length) + [0] * (20 - length)
 
 

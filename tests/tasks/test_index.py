@@ -30,9 +30,7 @@ def test_default_d_is_two() -> None:
 
 def test_variable_length_uses_each_samples_own_length() -> None:
     drawn = make_task("index:d=3", "5-9").generate(500, Split.TRAIN)
-    for x, y, length in zip(
-        drawn.inputs.tolist(), drawn.targets.tolist(), drawn.target_lengths.tolist(), strict=True
-    ):
+    for x, y, length in zip(drawn.inputs.tolist(), drawn.targets.tolist(), drawn.target_lengths.tolist(), strict=True):
         assert max(x[:length]) < length
         assert x[length:] == y[length:] == [0] * (9 - length)
         assert y[:length] == by_loop(x[:length], 3)

@@ -12,9 +12,7 @@ RECURRENCES = ("relu", "square", "triangle", "mlp", "sine", "cubic")
 
 def inputs_of(task: Task, split: Split, samples: int, seed: int = 0) -> set[tuple[int, ...]]:
     drawn = task.generate(samples, split, seed=seed)
-    return {
-        (length, *row) for row, length in zip(drawn.inputs.tolist(), drawn.input_lengths.tolist(), strict=True)
-    }
+    return {(length, *row) for row, length in zip(drawn.inputs.tolist(), drawn.input_lengths.tolist(), strict=True)}
 
 
 @pytest.mark.parametrize("name", RECURRENCES)

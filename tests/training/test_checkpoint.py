@@ -12,9 +12,7 @@ from genorder.training.checkpoint import TrainingState
 
 
 def state(step: int) -> TrainingState:
-    return TrainingState(
-        step, step / 10, {"weights": torch.arange(6.0).view(2, 3) + step, "count": torch.tensor(step)}
-    )
+    return TrainingState(step, step / 10, {"weights": torch.arange(6.0).view(2, 3) + step, "count": torch.tensor(step)})
 
 
 def same(first: TrainingState, second: TrainingState) -> bool:

@@ -173,9 +173,7 @@ class Line(nn.Module):
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf")])
 @pytest.mark.parametrize(("bad_step", "known"), [(0, None), (13, None), (29, 20), (49, 40)])
-def test_loss_that_is_not_finite_is_explained(
-    tmp_path: Path, bad: float, bad_step: int, known: int | None
-) -> None:
+def test_loss_that_is_not_finite_is_explained(tmp_path: Path, bad: float, bad_step: int, known: int | None) -> None:
     line, folder = Line(), CheckpointFolder(tmp_path)
     if known is not None:
         tensors = {f"optimizer.{kind}.weight": torch.zeros(3) for kind in ("exp_avg", "exp_avg_sq")}
@@ -271,3 +269,38 @@ def test_learning_rate_follows_the_schedule() -> None:
     fit(line, loss_at, config, seed=0)
     moves.append(float(line.weight.detach()[0]))
     assert -np.diff(moves) == pytest.approx([config.learning_rate_at(step) for step in range(STEPS)], rel=1e-2)
+
+
+def test_the_callers_random_numbers_are_left_alone() -> None:
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    Copying(dropout=0.2).train()
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_after_step_is_called_with_every_number_of_steps_done(tmp_path: Path) -> None:
+    seen: list[int] = []
+    first = Copying()
+    with pytest.raises(Interrupted):
+        first.train(stop_at=7, checkpoints=CheckpointFolder(tmp_path), after_step=seen.append)
+    Copying().train(checkpoints=CheckpointFolder(tmp_path), after_step=seen.append)
+    assert seen == list(range(1, STEPS + 1))
+
+
+def test_weights_that_are_not_finite_are_never_kept_as_good(tmp_path: Path) -> None:
+    run = Copying()
+
+    def loss_at(step: int) -> Tensor:
+        if step == 9:  # a finite loss with a gradient that is not: the square root of zero
+            return (
+                mean_loss(run.model, run.batches(step))
+                + run.model.token_embedding.sum().sub(run.model.token_embedding.sum().detach()).abs().sqrt()
+            )
+        return mean_loss(run.model, run.batches(step))
+
+    with pytest.raises(GenorderError, match=r"at step 9 .*the last good checkpoint is of step 9"):
+        fit(run.model, loss_at, CONFIG, seed=3, checkpoints=CheckpointFolder(tmp_path), checkpoint_seconds=0.0)
+    state = CheckpointFolder(tmp_path).load_latest()
+    assert state is not None
+    assert all(bool(value.isfinite().all()) for value in state.tensors.values())

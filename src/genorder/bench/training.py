@@ -55,9 +55,7 @@ class _Size:
 
 _SIZES = (
     *(
-        _Size(
-            f"1 layer, d 128, L {length}", GPTConfig(layers=1, heads=4, width=128, feedforward=512), length, 20, 7
-        )
+        _Size(f"1 layer, d 128, L {length}", GPTConfig(layers=1, heads=4, width=128, feedforward=512), length, 20, 7)
         for length in (10, 20, 40)
     ),
     _Size("6 layers, d 512, L 20", GPTConfig(layers=6, heads=8, width=512, feedforward=2048), 20, 3, 3),
@@ -65,7 +63,9 @@ _SIZES = (
 
 
 def bench_training(device: torch.device, on_row: Callable[[BenchRow], None] = lambda row: None) -> list[BenchRow]:
-    """Raises InputError if transformers or accelerate is missing."""
+    """Raises InputError if transformers is missing, or for a device other than the CPU."""
+    if device.type != "cpu":
+        raise InputError("the training benchmark compares float32 on a CPU; use --device cpu")
     rows: list[BenchRow] = []
     for size in _SIZES:
         peak = matmul_gflops(device)
@@ -211,9 +211,7 @@ def _trainer(size: _Size, encoded: EncodedDataset, device: torch.device) -> Call
     def run(steps: int) -> float:
         batches = [_their_batch(plan, step) for step in range(steps + 1)]
         samples = [
-            {name: values[row].tolist() for name, values in batch.items()}
-            for batch in batches
-            for row in range(_BATCH)
+            {name: values[row].tolist() for name, values in batch.items()} for batch in batches for row in range(_BATCH)
         ]
         stopwatch = Stopwatch()
         with tempfile.TemporaryDirectory() as folder:

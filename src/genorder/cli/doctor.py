@@ -29,8 +29,6 @@ def doctor(device: options.Device = "auto", threads: options.Threads = None, jso
     say(f"python {report['python']} on {report['platform']}")
     say(f"{report['processor']}, {report['cores']} cores, {report['cpu_capability']}")
     say(", ".join(f"{name} {version}" for name, version in report["packages"].items()))
-    say(
-        f"device {report['device']}, {report['threads']} threads, {report['matmul_gflops']:.0f} GFLOP/s in float32"
-    )
+    say(f"device {report['device']}, {report['threads']} threads, {report['matmul_gflops']:.0f} GFLOP/s in float32")
     for name, present in report["extras"].items():
         say(f"{name}: {'present' if present else f'absent (pip install genorder[{_EXTRAS[name]}])'}")

@@ -5,22 +5,16 @@ from typing import Annotated
 
 import typer
 
-Data = Annotated[
-    Path | None, typer.Argument(metavar="DATA", help="JSON Lines file of input and target sequences.")
-]
+Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="JSON Lines file of input and target sequences.")]
 Task = Annotated[
     str | None, typer.Option(help="Built-in task instead of DATA, e.g. relu, index:d=4, my_tasks.py:mine.")
 ]
-Length = Annotated[
-    str | None, typer.Option(help="Target length of the task, e.g. 20, or 20-30 for variable length.")
-]
+Length = Annotated[str | None, typer.Option(help="Target length of the task, e.g. 20, or 20-30 for variable length.")]
 HiddenOrderSeed = Annotated[
     int | None, typer.Option(help="Store the task's target columns shuffled by a secret order of this seed.")
 ]
 Preset = Annotated[str, typer.Option(help="cpu (minutes on two cores) or paper (the paper's sizes).")]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", help="TOML file with [samples], [model], [training].")
-]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with [samples], [model], [training].")]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Change one setting, e.g. model.layers=3."),

@@ -1,5 +1,6 @@
 """`genorder predict`: targets for new inputs."""
 
+import itertools
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -15,14 +16,14 @@ from genorder.execution import choose_device, set_threads
 from genorder.fixed_order import model_folder
 from genorder.models import load_model
 
+_PART = 4096  # inputs that are read, predicted and written together
+
 
 def predict(
     model: Annotated[Path, typer.Option(help="Run directory, or a model's folder.")],
     inputs: Annotated[
         str,
-        typer.Argument(
-            help='File of inputs, - for standard input: tokens, a JSON list, or {"input": ...} a line.'
-        ),
+        typer.Argument(help='File of inputs, - for standard input: tokens, a JSON list, or {"input": ...} a line.'),
     ] = "-",
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -36,19 +37,21 @@ def predict(
     set_threads(threads)
     saved = load_model(model_folder(model), chosen)
     name = "standard input" if inputs == "-" else inputs
-    rows, places = [], []
-    source = sys.stdin.buffer if inputs == "-" else raw_lines(Path(inputs))
-    for where, line in numbered_lines(source, name):
-        places.append(where)
-        rows.append([str(token) for token in _parse_line(line, where)])
-    if not rows:
+    lines = numbered_lines(sys.stdin.buffer if inputs == "-" else raw_lines(Path(inputs)), name)
+    predicted: list[list[str]] = []
+    count = 0
+    while part := list(itertools.islice(lines, _PART)):
+        count += len(part)
+        rows = [[str(token) for token in _parse_line(line, where)] for where, line in part]
+        targets = predict_targets(saved, rows, where=[where for where, _ in part])
+        if json:
+            predicted += targets
+        else:
+            sys.stdout.writelines(" ".join(target) + "\n" for target in targets)
+    if not count:
         raise InputError(f"{name} holds no inputs; expected one a line")
-    predicted = predict_targets(saved, rows, where=places)
     if json:
         emit_json({"predictions": predicted})
-        return
-    for target in predicted:
-        sys.stdout.write(" ".join(target) + "\n")
 
 
 def _parse_line(line: str, where: str) -> list[object]:

@@ -1,8 +1,11 @@
 """Where a run's data comes from: a file, or a built-in task."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Protocol, TypeVar, final
+
+import numpy as np
 
 from genorder.data import Splits, read_jsonl, split_dataset
 from genorder.errors import InputError
@@ -12,7 +15,16 @@ from genorder.tasks import make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
 _HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
+_EVERYTHING = 10**12  # more training samples than any file has
 _SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are tested on the same samples
+
+
+class _HasSamples(Protocol):
+    @property
+    def samples(self) -> SampleSizes: ...
+
+
+AnyConfig = TypeVar("AnyConfig", bound=_HasSamples)
 
 
 @final
@@ -44,15 +56,35 @@ def load_source(
     hidden_order_seed: int | None,
     sizes: SampleSizes,
 ) -> Source:
-    if (data is None) == (task is None):
-        given = "both" if data is not None else "neither"
-        raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
+    """Of a DATA file, at most `sizes.train` training samples, and a tenth of it for each of the other splits."""
     if data is not None:
-        if length is not None or hidden_order_seed is not None:
-            raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
         return _from_file(data, sizes)
     assert task is not None
     return _from_task(task, length, hidden_order_seed, sizes)
+
+
+def configure(
+    resolve: Callable[[int | None], AnyConfig],
+    data: Path | None,
+    task: str | None,
+    length: str | None,
+    hidden_order_seed: int | None,
+) -> tuple[AnyConfig, Source]:
+    """The configuration and the data. `resolve` gives the configuration for a number of training samples.
+
+    A DATA file is taken whole unless fewer training samples are asked for; a built-in task gives as many as the
+    preset says.
+    """
+    if (data is None) == (task is None):
+        given = "both" if data is not None else "neither"
+        raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
+    if data is None:
+        resolved = resolve(None)
+        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples)
+    if length is not None or hidden_order_seed is not None:
+        raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
+    source = load_source(data, None, None, None, resolve(_EVERYTHING).samples)
+    return resolve(len(source.splits.train)), source
 
 
 def reload_source(description: dict[str, Any]) -> Source:
@@ -77,9 +109,11 @@ def _from_file(path: Path, sizes: SampleSizes) -> Source:
         test=min(sizes.test, held_out),
         seed=_SPLIT_SEED,
     )
+    if len(splits.train) > sizes.train:
+        splits = replace(splits, train=splits.train.take(np.arange(sizes.train)))
     description = {
         "path": str(path.resolve()),
-        "samples": sizes.model_dump(),
+        "samples": {"train": len(splits.train), "validation": len(splits.validation), "test": len(splits.test)},
         "fingerprint": splits.fingerprint(),
     }
     return Source(splits, path.stem.replace(" ", "-"), description)

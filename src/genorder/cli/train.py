@@ -8,11 +8,11 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, percent, say, training_progress
-from genorder.cli.source import Source, load_source
+from genorder.cli.source import Source, configure
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import Order, parse_order
-from genorder.presets import family_of, resolve
+from genorder.presets import RunConfig, family_of, resolve
 from genorder.store import RunDirectory, fingerprint
 from genorder.training import CHECKPOINT_SECONDS, Progress
 
@@ -22,9 +22,7 @@ def train(
     task: options.Task = None,
     length: options.Length = None,
     hidden_order_seed: options.HiddenOrderSeed = None,
-    order: Annotated[
-        str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")
-    ] = "forward",
+    order: Annotated[str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")] = "forward",
     steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
     preset: options.Preset = "cpu",
     config: options.ConfigFile = None,
@@ -33,9 +31,7 @@ def train(
     device: options.Device = "auto",
     threads: options.Threads = None,
     out: Annotated[Path | None, typer.Option(help="Run directory; the same command continues in it.")] = None,
-    checkpoint_every: Annotated[
-        float, typer.Option(min=0, help="Seconds between checkpoints.")
-    ] = CHECKPOINT_SECONDS,
+    checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -46,8 +42,12 @@ def train(
     chosen = choose_device(device)
     used_threads = set_threads(threads)
     changes = [*(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
-    resolved = resolve(preset, family_of(task), config_file=config, settings=changes)
-    source = load_source(data, task, length, hidden_order_seed, resolved.samples)
+
+    def configured(train_samples: int | None) -> RunConfig:
+        family = family_of(task)
+        return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
+
+    resolved, source = configure(configured, data, task, length, hidden_order_seed)
     parsed = parse_order(order, source.length)
     run = FixedOrderRun(source.splits, parsed, resolved, seed, chosen)
     if dry_run:
@@ -64,7 +64,9 @@ def train(
         "threads": used_threads,
     }
     short = order if order in ("forward", "reverse") else "order"
-    path = out or Path("runs") / f"train-{source.label}-{short}-{fingerprint(described)[:8]}"
+    # The name follows what was asked for, not what this machine made of it: elsewhere, the same command finds it.
+    asked = fingerprint({**described, "device": device, "threads": threads})
+    path = out or Path("runs") / f"train-{source.label}-{short}-{asked[:8]}"
     environment = describe_machine()
     with RunDirectory.open(path, described, command=sys.argv, environment=environment) as directory:
         result = directory.read_result()
@@ -97,10 +99,10 @@ def _train(run: FixedOrderRun, source: Source, directory: RunDirectory, checkpoi
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
     splits = source.splits
-    say(
-        f"{source.label}: {len(splits.train)} training and {len(splits.test)} test samples, "
-        f"{splits.input_width} inputs, {splits.target_width} targets, {len(splits.train.vocabulary)} tokens"
-    )
+    named = zip(("training", "validation", "test"), splits.all, strict=True)
+    counts = ", ".join(f"{len(part)} {name}" for name, part in named)
+    widths = f"{splits.input_width} inputs, {splits.target_width} targets, {len(splits.train.vocabulary)} tokens"
+    say(f"{source.label}: {counts} samples; {widths}")
     if splits.dropped:
         say(f"{splits.dropped} samples left out: their inputs stand in another split")
     say(f"order {_abbreviated(run.order)}; run directory {directory.path}")
@@ -119,12 +121,13 @@ def _show(result: dict[str, Any]) -> None:
 
 
 def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
-    per_step = seconds_per_step(run)
+    model = run.new_model()
+    per_step = seconds_per_step(run, model)
     plan = {
         "config": run.config.model_dump(),
         **source.about_order(run.order),
         "steps": run.config.training.steps,
-        "parameters": run.new_model().parameter_count(),
+        "parameters": model.parameter_count(),
         "seconds_per_step": per_step,
         "estimated_seconds": per_step * run.config.training.steps,
         "device": run.device.type,

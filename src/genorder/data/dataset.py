@@ -161,9 +161,7 @@ class SequenceDataset:
         return fingerprint(
             [
                 list(self.vocabulary.tokens),
-                fingerprint_arrays(
-                    self.inputs.tokens, self.inputs.offsets, self.targets.tokens, self.targets.offsets
-                ),
+                fingerprint_arrays(self.inputs.tokens, self.inputs.offsets, self.targets.tokens, self.targets.offsets),
             ]
         )
 

@@ -37,6 +37,10 @@ class Splits:
         return max(split.inputs.longest for split in self.all)
 
     @property
+    def shortest_input(self) -> int:
+        return min(int(split.inputs.lengths.min()) for split in self.all)
+
+    @property
     def target_width(self) -> int:
         return max(split.targets.longest for split in self.all)
 
@@ -72,9 +76,7 @@ def split_dataset(dataset: SequenceDataset, *, validation: float | int, test: fl
             f"{len(validation_kept)} for validation; give more different samples"
         )
     dropped = samples - test_size - len(validation_kept) - len(train_kept)
-    return Splits(
-        dataset.take(train_kept), dataset.take(validation_kept), dataset.take(test_rows), dropped=dropped
-    )
+    return Splits(dataset.take(train_kept), dataset.take(validation_kept), dataset.take(test_rows), dropped=dropped)
 
 
 def _size(wanted: float | int, samples: int, name: str) -> int:

@@ -1,5 +1,6 @@
 """Targets for new inputs, put back from the model's order into the user's."""
 
+import logging
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,13 +12,15 @@ from genorder.errors import InputError
 from genorder.evaluation.decoding import generate_greedily
 from genorder.models import SavedModel
 
+_log = logging.getLogger(__name__)
+
 
 def encode_input(saved: SavedModel, tokens: Sequence[str], where: str) -> list[int]:
     """Model ids of one input, padded. Raises InputError, naming `where`, for what the model cannot read."""
-    if len(tokens) > saved.input_width:
-        raise InputError(
-            f"{where}: the input has {len(tokens)} tokens; the model was trained on at most {saved.input_width}"
-        )
+    shortest, longest = saved.shortest_input, saved.input_width
+    if not shortest <= len(tokens) <= longest:
+        expected = str(longest) if shortest == longest else f"{shortest} to {longest}"
+        raise InputError(f"{where}: the input has {len(tokens)} tokens; the model was trained on {expected}")
     try:
         ids = [number + SPECIAL_TOKENS for number in saved.vocabulary.ids(tokens)]
     except InputError as error:
@@ -37,6 +40,9 @@ def predict(
     device = next(saved.model.parameters()).device
     inputs_NW = torch.tensor(encoded, dtype=torch.long, device=device).view(len(encoded), saved.input_width)
     generated_NQ = generate_greedily(saved.model, inputs_NW, saved.target_width + 1).cpu().numpy()
+    for name, row in zip(names, generated_NQ, strict=True):
+        if EOS not in row:
+            _log.warning("%s: the model did not end its answer; cut after %d tokens", name, saved.target_width)
     return [_undo_order(row, saved) for row in generated_NQ]
 
 
@@ -45,7 +51,6 @@ def _undo_order(generated_Q: NDArray[np.int64], saved: SavedModel) -> list[str]:
     length = min(int(ends[0]) if len(ends) else len(generated_Q), saved.target_width)
     if length == 0:
         return []
-    restricted = [index for index in saved.order if index < length]
     restored = np.empty(length, dtype=generated_Q.dtype)
-    restored[restricted] = generated_Q[:length]
+    restored[list(saved.order.restrict(length))] = generated_Q[:length]
     return decode_tokens(restored, saved.vocabulary.tokens)

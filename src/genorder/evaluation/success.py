@@ -13,7 +13,9 @@ import torch
 
 from genorder.data import EncodedDataset, arrange
 from genorder.data.encoding import IGNORED, restrict_orders
+from genorder.errors import Interrupted
 from genorder.evaluation.decoding import BATCH_SIZE, generate_greedily
+from genorder.execution import StopRequest
 from genorder.models import GPT
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
@@ -47,8 +49,18 @@ def wilson_interval(successes: int, samples: int) -> tuple[float, float]:
 
 
 @torch.inference_mode()
-def evaluate(model: GPT, encoded: EncodedDataset, order: Order, batch_size: int = BATCH_SIZE) -> Evaluation:
-    """Generate every sample's targets in `order` and compare; then the teacher-forced losses."""
+def evaluate(
+    model: GPT,
+    encoded: EncodedDataset,
+    order: Order,
+    batch_size: int = BATCH_SIZE,
+    *,
+    stop: StopRequest | None = None,
+) -> Evaluation:
+    """Generate every sample's targets in `order` and compare; then the teacher-forced losses.
+
+    Raises Interrupted between batches once `stop` is requested.
+    """
     model.eval()
     targets = encoded.target_width
     device = encoded.inputs_NW.device
@@ -57,6 +69,8 @@ def evaluate(model: GPT, encoded: EncodedDataset, order: Order, batch_size: int 
     # One slot per target index, and a last one for EOS.
     counted, wrong, lost = (np.zeros(targets + 1) for _ in range(3))
     for rows_B in torch.split(torch.arange(len(encoded), device=device), batch_size):
+        if stop is not None and stop.requested:
+            raise Interrupted("stopped while evaluating; the same command continues")
         batch = arrange(encoded, rows_B, order_1L)
         counts_BQ = batch.labels_BQ != IGNORED
         generated_BQ = generate_greedily(model, encoded.inputs_NW[rows_B], targets + 1, batch_size)
@@ -70,7 +84,7 @@ def evaluate(model: GPT, encoded: EncodedDataset, order: Order, batch_size: int 
         at_eos_BQ = torch.arange(targets + 1, device=device) == encoded.target_lengths_N[rows_B][:, None]
         slots = slot_BQ.masked_fill(at_eos_BQ, targets)[counts_BQ].cpu().numpy()
         for total, values_BQ in ((counted, counts_BQ), (wrong, wrong_BQ), (lost, losses_BQ)):
-            weights = values_BQ[counts_BQ].double().cpu().numpy()
+            weights = values_BQ[counts_BQ].cpu().double().numpy()
             total += np.bincount(slots, weights=weights, minlength=targets + 1)
     seen = np.maximum(counted, 1)
     return Evaluation(

@@ -1,6 +1,7 @@
 """Ctrl-C and termination as a polite request: the work stops at its next safe point."""
 
 import signal
+import sys
 from types import FrameType, TracebackType
 from typing import Any, final
 
@@ -28,3 +29,4 @@ class StopRequest:
         if self.requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.requested = True
+        sys.stderr.write("\nstopping at the next safe point; Ctrl-C once more stops at once\n")

@@ -21,13 +21,22 @@ def choose_device(name: str) -> torch.device:
         "mps": torch.backends.mps.is_available(),
     }
     if name == "auto":
-        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if available[kind]))
+        name = next(kind for kind in ("cuda", "mps", "cpu") if available[kind])
     if name not in available:
         raise InputError(f"--device {name!r}: expected one of {', '.join(DEVICES)}")
     if not available[name]:
         there = ", ".join(kind for kind, present in available.items() if present)
         raise InputError(f"--device {name}: this machine or torch build has no such device; there is: {there}")
-    return torch.device(name)
+    device = torch.device(name)
+    _prefer_deterministic_kernels(device)
+    return device
+
+
+def _prefer_deterministic_kernels(device: torch.device) -> None:
+    """On a GPU, take kernels that give the same bits every time where there are any; a CPU's always do."""
+    if device.type == "cuda":
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def set_threads(threads: int | None) -> int:
@@ -49,6 +58,8 @@ def describe_machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": torch.get_num_threads(),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "cuda": torch.version.cuda,
         "packages": {name: metadata.version(name) for name in packages},
         "executable": sys.executable,
     }

@@ -118,7 +118,8 @@ class GPT(nn.Module):
         self.config = config
         self.token_embedding = nn.Parameter(torch.empty(vocabulary, config.width))
         self.position_embedding = nn.Parameter(torch.empty(positions, config.width))
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        with torch.random.fork_rng(devices=[]):  # torch's own initialisation draws from the global generator
+            self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
         self.norm_out = nn.LayerNorm(config.width)
         self._initialise(rng)
 

@@ -29,6 +29,7 @@ class SavedModel:
     vocabulary: Vocabulary
     order: Order
     input_width: int
+    shortest_input: int
 
     @property
     def target_width(self) -> int:
@@ -46,6 +47,7 @@ class SavedModel:
                 "format": _FORMAT,
                 "gpt": self.model.config.model_dump(),
                 "input_width": self.input_width,
+                "shortest_input": self.shortest_input,
                 "order": list(self.order),
                 "weights_sha256": digest,
                 "vocabulary": list(self.vocabulary.tokens),
@@ -67,6 +69,9 @@ def load_model(folder: Path, device: torch.device) -> SavedModel:
     try:
         vocabulary = Vocabulary(tuple(description["vocabulary"]))
         order = Order(tuple(description["order"]))
+        shortest = description["shortest_input"]
+        if type(shortest) is not int or not 0 <= shortest <= description["input_width"]:
+            raise TypeError(f"shortest_input is {shortest!r}")
         model = GPT(
             GPTConfig(**description["gpt"]),
             vocabulary=len(vocabulary) + SPECIAL_TOKENS,
@@ -78,7 +83,7 @@ def load_model(folder: Path, device: torch.device) -> SavedModel:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder} does not hold a complete model: {reason}") from None
     model.to(device).eval()
-    return SavedModel(model, vocabulary, order, description["input_width"])
+    return SavedModel(model, vocabulary, order, description["input_width"], shortest)
 
 
 def _read_description(path: Path) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The directory of one run: its configuration, journal, checkpoints and result."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from genorder.store.fingerprint import to_plain
 from genorder.store.holder import Holder
 from genorder.store.journal import FinishedJob, Journal
 from genorder.store.lock import LOCK_NAME, PID_NAME, RunLock, lock_holder
+
+_log = logging.getLogger(__name__)
 
 _CONFIG = "config.json"
 _ENVIRONMENT = "environment.json"
@@ -91,7 +94,8 @@ class RunDirectory:
 
     def write_progress(self, progress: Mapping[str, Any]) -> None:
         """Tell watchers how far the run is. Cheap, and lost in a power cut: nothing is resumed from it."""
-        write_json_atomic(self.path / _PROGRESS, to_plain(progress), durable=False)
+        with suppress(InputError):  # a full disk must not end a run for the sake of a notice
+            write_json_atomic(self.path / _PROGRESS, to_plain(progress), durable=False)
 
     def close(self) -> None:
         self._held.close()
@@ -158,8 +162,7 @@ def _refuse_foreign(path: Path) -> None:
         raise InputError(f"cannot read {path}: {error.strerror}; choose another --out") from error
     if foreign:
         raise InputError(
-            f"{path} is not empty and is no run directory: it has {foreign[0]} but no config.json; "
-            "choose another --out"
+            f"{path} is not empty and is no run directory: it has {foreign[0]} but no config.json; choose another --out"
         )
 
 
@@ -179,11 +182,9 @@ def _start_or_continue(path: Path, config: dict[str, Any]) -> None:
 
 def _remove_leftovers(path: Path) -> None:
     """Clear away the temporaries of writers that were killed; under the lock there is no live one."""
-    for directory in (path, *path.glob(f"{_CHECKPOINTS}/**/")):
-        for entry in directory.iterdir():
-            if is_temporary(entry):
-                with suppress(OSError):
-                    entry.unlink()
+    for entry in [entry for entry in path.rglob("*") if is_temporary(entry)]:
+        with suppress(OSError):
+            entry.unlink()
 
 
 def _note_start(path: Path, command: Sequence[str], environment: Mapping[str, Any]) -> None:
@@ -192,6 +193,10 @@ def _note_start(path: Path, command: Sequence[str], environment: Mapping[str, An
         starts = json.loads(file.read_bytes())
     except (OSError, ValueError):
         starts = []  # absent, or spoiled by hand: a note for the reader must not keep a run from going on
+    before = starts[-1].get("versions") if isinstance(starts, list) and starts else None
+    changed = config_differences(before, to_plain(environment)) if isinstance(before, dict) else []
+    if changed:
+        _log.warning("continuing under other conditions, so bits may differ: %s", "; ".join(changed[:4]))
     now = datetime.now(UTC).isoformat(timespec="seconds")
     start = {"time": now, "command": list(command), "versions": to_plain(environment)}
     write_json_atomic(file, [*(starts if isinstance(starts, list) else []), start][-_STARTS_KEPT:])

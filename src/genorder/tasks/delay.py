@@ -112,9 +112,7 @@ class DelayTask(Task):
         return DependencyGraph(
             targets=self.longest,
             parents=tuple(tuple(node_ids[read] for read in reads if read in node_ids) for reads in read_nodes),
-            input_parents=tuple(
-                tuple(positions[read] for read in reads if read in positions) for reads in read_nodes
-            ),
+            input_parents=tuple(tuple(positions[read] for read in reads if read in positions) for reads in read_nodes),
         )
 
 

@@ -82,9 +82,7 @@ def _read(description: Path) -> TrainingState:
     return TrainingState(int(details["step"]), float(details["seconds"]), load_safetensors(content))
 
 
-def collect_tensors(
-    model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, step: int
-) -> dict[str, Tensor]:
+def collect_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, step: int) -> dict[str, Tensor]:
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     for name, parameter in model.named_parameters():
         for kind, value in optimizer.state[parameter].items():
@@ -93,9 +91,7 @@ def collect_tensors(
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
-def restore_tensors(
-    model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, state: TrainingState
-) -> None:
+def restore_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, state: TrainingState) -> None:
     """Put a checkpoint back in place. Raises ValueError if it is of another model."""
     own = {name.removeprefix("model."): v for name, v in state.tensors.items() if name.startswith("model.")}
     try:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class TrainingConfig(BaseModel):
     """AdamW with linear warm-up, then linear decay to zero at the last step."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     steps: int = Field(ge=1)
     batch_size: int = Field(ge=1)

@@ -48,82 +48,117 @@ def fit(
     checkpoints: CheckpointFolder | None = None,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     on_progress: Callable[[Progress], None] | None = None,
+    after_step: Callable[[int], None] | None = None,
     stop: StopRequest | None = None,
     parameter_groups: Sequence[dict[str, Any]] | None = None,
 ) -> FitResult:
     """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
 
-    `loss_at` must be a function of the step alone. A parameter group may carry `rate_factor`, by which the
-    learning rate is multiplied. Raises Interrupted, after a checkpoint, once `stop` is requested, and
-    GenorderError with a diagnosis when the loss is not finite.
+    `loss_at` must be a function of the step alone. `after_step` is called with the number of steps done after each.
+    A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
+    checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite.
     """
     device = next(model.parameters()).device
     groups = parameter_groups or [{"params": list(model.parameters())}]
     optimizer = torch.optim.AdamW(
-        groups,
-        betas=(config.beta1, config.beta2),
-        weight_decay=config.weight_decay,
-        fused=device.type != "mps",
+        groups, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay, fused=device.type != "mps"
     )
-    losses = torch.zeros(config.steps, device=device)
-    state = checkpoints.load_latest() if checkpoints else None
-    if state:
-        restore_tensors(model, optimizer, losses, state)
-    done, seconds_before = (state.step, state.seconds) if state else (0, 0.0)
-    started = last_checkpoint = time.monotonic()
+    record = _Record(model, optimizer, config, checkpoints)
+    last_checkpoint = time.monotonic()
     model.train()
-
-    def save(step: int) -> None:
-        if checkpoints:
-            seconds = seconds_before + time.monotonic() - started
-            checkpoints.save(TrainingState(step, seconds, collect_tensors(model, optimizer, losses, step)))
-
-    for step in range(done, config.steps):
-        rate = config.learning_rate_at(step)
-        for group in optimizer.param_groups:
-            group["lr"] = rate * group.get("rate_factor", 1.0)
-        # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
-        torch.manual_seed(derive_seed(seed, "step", step))
-        with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
-            loss = loss_at(step)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        losses[step] = loss.detach()
-
-        finished = step + 1
-        stopping = stop is not None and stop.requested
-        due = time.monotonic() - last_checkpoint >= checkpoint_seconds
-        if finished % _FINITE_CHECK_STEPS == 0 or finished == config.steps or stopping or due:
-            recent = _check_finite(
-                losses, max(done, finished - _FINITE_CHECK_STEPS), finished, config, checkpoints
-            )
-            if on_progress:
-                elapsed = seconds_before + time.monotonic() - started
-                on_progress(Progress(finished, config.steps, recent, elapsed))
-        if (stopping or due) and finished < config.steps:
-            save(finished)
-            last_checkpoint = time.monotonic()
-        if stopping and finished < config.steps:
-            raise Interrupted(
-                f"stopped at step {finished} of {config.steps}; the same command continues from there"
-            )
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        for step in range(record.done, config.steps):
+            # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
+            torch.manual_seed(derive_seed(seed, "step", step))
+            record.losses[step] = _step(model, optimizer, loss_at, config, step)
+            record.done = step + 1
+            if after_step:
+                after_step(record.done)
+            finished = record.done == config.steps
+            stopping = stop is not None and stop.requested and not finished
+            due = time.monotonic() - last_checkpoint >= checkpoint_seconds
+            if record.done % _FINITE_CHECK_STEPS == 0 or finished or stopping or due:
+                progress = record.checked_progress()
+                if on_progress:
+                    on_progress(progress)
+            if stopping or (due and not finished):
+                record.save()
+                last_checkpoint = time.monotonic()
+            if stopping:
+                raise Interrupted(
+                    f"stopped at step {record.done} of {config.steps}; the same command continues from there"
+                )
     model.eval()
-    return FitResult(losses.tolist(), seconds_before + time.monotonic() - started)
+    return FitResult(record.losses.tolist(), record.seconds)
 
 
-def _check_finite(
-    losses: Tensor, start: int, stop: int, config: TrainingConfig, checkpoints: CheckpointFolder | None
-) -> float:
-    """The mean of the losses from `start` to `stop`; raises GenorderError if one of them is not finite."""
-    values: list[float] = losses[start:stop].tolist()
-    for step, value in enumerate(values, start=start):
-        if not math.isfinite(value):
-            state = checkpoints.load_latest() if checkpoints else None
-            good = f"the last good checkpoint is of step {state.step}" if state else "there is no checkpoint yet"
-            raise GenorderError(
-                f"the loss became {value} at step {step} (learning rate {config.learning_rate_at(step):.3g}); "
-                f"{good}. Try a smaller training.learning_rate or more training.warmup_steps"
-            )
-    return sum(values) / len(values)
+def _step(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    loss_at: Callable[[int], Tensor],
+    config: TrainingConfig,
+    step: int,
+) -> Tensor:
+    rate = config.learning_rate_at(step)
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group.get("rate_factor", 1.0)
+    device = next(model.parameters()).device
+    with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+        loss = loss_at(step)
+    loss.backward()  # type: ignore[no-untyped-call]
+    nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+
+class _Record:
+    """How far a run is: steps, losses and time, with what went before it was interrupted."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        config: TrainingConfig,
+        checkpoints: CheckpointFolder | None,
+    ) -> None:
+        self._model, self._optimizer, self._config, self._checkpoints = model, optimizer, config, checkpoints
+        self.losses = torch.zeros(config.steps, device=next(model.parameters()).device)
+        state = checkpoints.load_latest() if checkpoints else None
+        if state:
+            restore_tensors(model, optimizer, self.losses, state)
+        self.done = state.step if state else 0
+        self._checked = self.done
+        self._seconds_before = state.seconds if state else 0.0
+        self._started = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds_before + time.monotonic() - self._started
+
+    def checked_progress(self) -> Progress:
+        """Raises GenorderError if a loss since the last check is not finite."""
+        values: list[float] = self.losses[self._checked : self.done].tolist()
+        for step, value in enumerate(values, start=self._checked):
+            if not math.isfinite(value):
+                raise self._diagnosis(f"the loss became {value}", step)
+        self._checked = self.done
+        recent = self.losses[max(0, self.done - _FINITE_CHECK_STEPS) : self.done]
+        return Progress(self.done, self._config.steps, float(recent.mean()), self.seconds)
+
+    def save(self) -> None:
+        if self._checkpoints is None:
+            return
+        # A finite loss may still have given a gradient that is not: such weights must not be kept as good.
+        if not all(bool(parameter.isfinite().all()) for parameter in self._model.parameters()):
+            raise self._diagnosis("a weight became infinite or not a number", self.done - 1)
+        tensors = collect_tensors(self._model, self._optimizer, self.losses, self.done)
+        self._checkpoints.save(TrainingState(self.done, self.seconds, tensors))
+
+    def _diagnosis(self, what: str, step: int) -> GenorderError:
+        state = self._checkpoints.load_latest() if self._checkpoints else None
+        good = f"the last good checkpoint is of step {state.step}" if state else "there is no checkpoint yet"
+        return GenorderError(
+            f"{what} at step {step} (learning rate {self._config.learning_rate_at(step):.3g}); {good}. "
+            "Try a smaller training.learning_rate or more training.warmup_steps"
+        )

@@ -1,0 +1,64 @@
+"""The README's commands and code are run as they stand, with smaller sizes."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from genorder.cli.app import run
+
+README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+SMALL = ["--steps", "2", "--threads", "1", "--set", "samples.train=300", "--set", "samples.validation=20"]
+SMALL += ["--set", "samples.test=20", "--set", "model.width=16", "--set", "model.feedforward=32"]
+
+
+def commands() -> list[str]:
+    lines = [line for block in re.findall(r"```console\n(.*?)```", README, re.S) for line in block.splitlines()]
+    return [line.removeprefix("$ ").split("#")[0].strip() for line in lines if "genorder " in line]
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def run_line(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
+    said, _, command = line.rpartition(" | ")
+    if said:
+        given = tmp_path / "given.txt"
+        given.write_text(" ".join(shlex.split(said)[1:]) + "\n")
+        monkeypatch.setattr(sys, "stdin", given.open())
+    words = shlex.split(command)
+    assert words[0] == "genorder"
+    return run(words[1:] + (SMALL if words[1] == "train" else []))
+
+
+def test_console_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sample = re.search(r"`(\{\"input\".*?\})`", README)
+    assert sample
+    rows = [re.sub(r"\d+", str(number), sample[1], count=1) for number in range(50)]
+    Path("mydata.jsonl").write_text("\n".join(rows) + "\n")
+    listed = commands()
+    assert len(listed) >= 3
+    for line in listed:
+        assert run_line(line, monkeypatch, tmp_path) == 0, f"{line}: {capsys.readouterr().err}"
+
+
+def test_verbs_in_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    verbs = re.findall(r"^\| `(genorder [^`]*)`", README, re.M)
+    for line in verbs:
+        assert run([line.split()[1], "--help"]) == 0
+        if "RUN_DIR" not in line and len(line.split()) > 2 and "bench" not in line:
+            assert run_line(line, monkeypatch, tmp_path) == 0
+
+
+def test_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.S)
+    command = re.search(r"then `(genorder train [^`]*)`", README)
+    assert code
+    assert command
+    assert len([line for line in code[1].splitlines() if line.strip()]) <= 5
+    Path("my_tasks.py").write_text(code[1])
+    assert run_line(command[1], monkeypatch, tmp_path) == 0
