@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python examples/two_orders.py
+	$(BIN)/python examples/two_orders.py --task square --steps 400
 
 test: setup
 	$(BIN)/ruff check .

@@ -81,6 +81,7 @@ def draw(results: dict[str, dict[str, Any]], folder: Path, title: str, path: Pat
     matplotlib.rcParams["svg.hashsalt"] = "genorder"  # the same picture from the same run
     import matplotlib.pyplot as plt
     import numpy as np
+    from matplotlib.ticker import MaxNLocator
 
     colours = {"forward": "#0072b2", "reverse": "#d55e00"}
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
@@ -93,6 +94,7 @@ def draw(results: dict[str, dict[str, Any]], folder: Path, title: str, path: Pat
         right.plot(errors, color=colours[name], marker="o", markersize=3, label=label)
     left.set(xlabel="training step", ylabel="training loss", ylim=(0, None), title=title)
     right.set(xlabel="target index", ylabel="generated wrongly (%)", ylim=(-3, 103), title="test samples")
+    right.xaxis.set_major_locator(MaxNLocator(integer=True))
     for axes in (left, right):
         axes.legend(frameon=False)
         axes.spines[["top", "right"]].set_visible(False)
