@@ -1,5 +1,6 @@
 """The README's commands and code are run as they stand, with smaller sizes."""
 
+import io
 import re
 import shlex
 import sys
@@ -24,18 +25,17 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.chdir(tmp_path)
 
 
-def run_line(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> int:
+def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
     said, _, command = line.rpartition(" | ")
     if said:
-        given = tmp_path / "given.txt"
-        given.write_text(" ".join(shlex.split(said)[1:]) + "\n")
-        monkeypatch.setattr(sys, "stdin", given.open())
+        given = " ".join(shlex.split(said)[1:]) + "\n"
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
     words = shlex.split(command)
     assert words[0] == "genorder"
     return run(words[1:] + (SMALL if words[1] == "train" else []))
 
 
-def test_console_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_console_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     sample = re.search(r"`(\{\"input\".*?\})`", README)
     assert sample
     rows = [re.sub(r"\d+", str(number), sample[1], count=1) for number in range(50)]
@@ -43,22 +43,22 @@ def test_console_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsy
     listed = commands()
     assert len(listed) >= 3
     for line in listed:
-        assert run_line(line, monkeypatch, tmp_path) == 0, f"{line}: {capsys.readouterr().err}"
+        assert run_line(line, monkeypatch) == 0, f"{line}: {capsys.readouterr().err}"
 
 
-def test_verbs_in_the_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_verbs_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     verbs = re.findall(r"^\| `(genorder [^`]*)`", README, re.M)
     for line in verbs:
         assert run([line.split()[1], "--help"]) == 0
         if "RUN_DIR" not in line and len(line.split()) > 2 and "bench" not in line:
-            assert run_line(line, monkeypatch, tmp_path) == 0
+            assert run_line(line, monkeypatch) == 0
 
 
-def test_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     code = re.search(r"```python\n(.*?)```", README, re.S)
     command = re.search(r"then `(genorder train [^`]*)`", README)
     assert code
     assert command
     assert len([line for line in code[1].splitlines() if line.strip()]) <= 5
     Path("my_tasks.py").write_text(code[1])
-    assert run_line(command[1], monkeypatch, tmp_path) == 0
+    assert run_line(command[1], monkeypatch) == 0
