@@ -6,14 +6,15 @@ configuration; nothing is filled in later.
 
 import math
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genorder.errors import InputError
 from genorder.models import GPTConfig
+from genorder.profiling import ProfilerConfig
 from genorder.training import TrainingConfig
 
 Family = Literal["recurrence", "prod", "delay"]
@@ -69,6 +70,49 @@ def paper(family: Family, train_samples: int | None = None) -> RunConfig:
     )
 
 
+class ExplorationConfig(BaseModel):
+    """How orders are profiled: short runs of a small model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    samples: SampleSizes
+    profiler: ProfilerConfig
+
+
+def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
+    """One run takes a minute or two on two CPU cores."""
+    return ExplorationConfig(
+        samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
+        profiler=ProfilerConfig(
+            model=GPTConfig(layers=2, heads=4, width=128, feedforward=512),
+            training=TrainingConfig(steps=3_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
+        ),
+    )
+
+
+def paper_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
+    """One epoch of a one-layer GPT-2, as in the paper."""
+    samples = train_samples or 100_000
+    batch = 32 if family == "delay" else 128
+    return ExplorationConfig(
+        samples=SampleSizes(train=samples, validation=1_000, test=1),
+        profiler=ProfilerConfig(
+            model=GPTConfig(layers=1, heads=1, width=128, feedforward=512, dropout=0.1),
+            training=TrainingConfig(
+                steps=math.ceil(samples / batch),
+                batch_size=batch,
+                learning_rate=5e-4 if family == "delay" else 5e-5,
+            ),
+        ),
+    )
+
+
+EXPLORATIONS: dict[str, Callable[[Family, int | None], ExplorationConfig]] = {
+    "cpu": cpu_exploration,
+    "paper": paper_exploration,
+}
+AnyConfig = TypeVar("AnyConfig", RunConfig, ExplorationConfig)
+
 PRESETS: dict[str, Callable[[Family, int | None], RunConfig]] = {"cpu": cpu, "paper": paper}
 
 
@@ -89,8 +133,32 @@ def resolve(
     settings: Sequence[str] = (),
 ) -> RunConfig:
     """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit."""
-    if preset not in PRESETS:
-        raise InputError(f"--preset {preset!r}: expected one of {', '.join(PRESETS)}")
+    return _resolve(PRESETS, RunConfig, preset, family, train_samples, config_file, settings)
+
+
+def resolve_exploration(
+    preset: str,
+    family: Family,
+    *,
+    train_samples: int | None = None,
+    config_file: Path | None = None,
+    settings: Sequence[str] = (),
+) -> ExplorationConfig:
+    """The same for the exploration of orders."""
+    return _resolve(EXPLORATIONS, ExplorationConfig, preset, family, train_samples, config_file, settings)
+
+
+def _resolve(
+    presets: Mapping[str, Callable[[Family, int | None], AnyConfig]],
+    kind: type[AnyConfig],
+    preset: str,
+    family: Family,
+    train_samples: int | None,
+    config_file: Path | None,
+    settings: Sequence[str],
+) -> AnyConfig:
+    if preset not in presets:
+        raise InputError(f"--preset {preset!r}: expected one of {', '.join(presets)}")
     changes = [(_read_toml(config_file), str(config_file))] if config_file else []
     changes += [(_parse_setting(setting), f"--set {setting}") for setting in settings]
     # The number of samples comes first: a preset's steps may follow from it.
@@ -98,11 +166,11 @@ def resolve(
         asked = change.get("samples")
         if isinstance(asked, dict) and type(asked.get("train")) is int:
             train_samples = asked["train"]
-    values = PRESETS[preset](family, train_samples).model_dump()
+    values = presets[preset](family, train_samples).model_dump()
     for change, where in changes:
         _merge(values, change, where)
     try:
-        return RunConfig.model_validate(values)
+        return kind.model_validate(values)
     except ValidationError as error:
         problems = "; ".join(
             f"{'.'.join(map(str, problem['loc']))} = {problem['input']!r}: {problem['msg']}"

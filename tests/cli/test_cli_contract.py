@@ -13,7 +13,7 @@ from cli_helpers import ENVIRONMENT, PROGRAM, RELU_3, RUNNING_XOR, TINY, Genorde
 from genorder.orders import DependencyGraph, Order, cost_ratio
 from genorder.tasks import make_task, stored_columns, task_names
 
-VERBS = ("tasks", "generate", "train", "evaluate", "predict", "status", "doctor", "bench")
+VERBS = ("tasks", "generate", "train", "evaluate", "predict", "rank", "status", "doctor", "bench")
 RATES = ("success_rate", "teacher_forced_match_rate", "eos_error_rate")
 
 

@@ -39,6 +39,12 @@ class BenchRow:
     baseline_steps_per_second: float
     share_of_matmul_peak: float
 
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.ratio:.2f} x {self.baseline} ({self.steps_per_second:.1f} against "
+            f"{self.baseline_steps_per_second:.1f} steps/s; {100 * self.share_of_matmul_peak:.0f} % of matmul peak)"
+        )
+
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 

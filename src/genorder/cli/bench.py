@@ -1,16 +1,22 @@
 """`genorder bench`: speed, measured as ratios on this machine."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
+import torch
 import typer
 
-from genorder.bench import BenchRow, bench_training
+from genorder.bench import bench_scoring, bench_training
 from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.errors import InputError
 from genorder.execution import choose_device, set_threads
 
-_BENCHES = {"training": bench_training}
+_BENCHES: dict[str, Callable[[torch.device, Callable[[object], None]], Sequence[Any]]] = {
+    "training": bench_training,
+    "scoring": bench_scoring,
+}
+_MINUTES = {"training": "about five minutes", "scoring": "about ten minutes"}
 
 
 def bench(
@@ -27,14 +33,7 @@ def bench(
         raise InputError(f"no benchmark {name!r}; there are: {', '.join(_BENCHES)}")
     chosen = choose_device(device)
     used = set_threads(threads)
-    say(f"{used} threads on {chosen.type}; about four minutes on two CPU cores")
-
-    def show(row: BenchRow) -> None:
-        say(
-            f"{row.name}: {row.ratio:.2f} x {row.baseline} ({row.steps_per_second:.1f} against "
-            f"{row.baseline_steps_per_second:.1f} steps/s; {100 * row.share_of_matmul_peak:.0f} % of matmul peak)"
-        )
-
-    rows = _BENCHES[name](chosen, show)
+    say(f"{used} threads on {chosen.type}; {_MINUTES[name]} on two CPU cores")
+    rows = _BENCHES[name](chosen, lambda row: say(str(row)))
     if json:
         emit_json({"threads": used, "device": chosen.type, "rows": [row.to_dict() for row in rows]})

@@ -9,9 +9,9 @@ import numpy as np
 
 from genorder.data import Splits, read_jsonl, split_dataset
 from genorder.errors import InputError
-from genorder.orders import DependencyGraph, Order, cost_ratio
+from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
-from genorder.tasks import make_task, task_splits, unhide_order
+from genorder.tasks import Task, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
 _HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
@@ -35,10 +35,25 @@ class Source:
     description: dict[str, Any]  # enough to load the same data again, and to notice that it changed
     true_of_column: Order | None = None  # for a built-in task
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
+    task: Task | None = None
 
     @property
     def length(self) -> int:
         return self.splits.target_width
+
+    def candidate_source(self) -> CandidateSource:
+        """What candidate sets refer to: the true order of a built-in task, the given one of a file."""
+        if self.task is None or self.true_of_column is None:
+            return CandidateSource(Order.forward(self.length))
+        column_of_true = self.true_of_column.inverse()
+        return CandidateSource(
+            reference=column_of_true,
+            graph=self.graph,
+            variables=self.task.variables_per_step,
+            hand_designed={
+                name: relative_to(column_of_true, order) for name, order in self.task.hand_designed_orders().items()
+            },
+        )
 
     def about_order(self, order: Order) -> dict[str, Any]:
         """What is known of an order over the stored columns."""
@@ -141,4 +156,5 @@ def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, siz
         description,
         built.true_of_column,
         built.graph_of_columns(),
+        task,
     )

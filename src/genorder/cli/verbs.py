@@ -2,7 +2,7 @@
 
 import typer
 
-from genorder.cli import bench, doctor, evaluate, generate, predict, status, tasks, train
+from genorder.cli import bench, doctor, evaluate, generate, predict, rank, status, tasks, train
 
 app = typer.Typer(
     name="genorder",
@@ -15,6 +15,7 @@ app.command("generate")(generate.generate)
 app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
+app.command("rank")(rank.rank)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

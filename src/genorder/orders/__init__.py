@@ -1,8 +1,20 @@
 """Orders of target tokens: the value type, how to write one down, what it costs on a known graph."""
 
+from genorder.orders.candidate_spec import CandidateSource, parse_candidates, read_orders
+from genorder.orders.candidates import relative_to
 from genorder.orders.cost import cost_ratio, order_cost
 from genorder.orders.graph import DependencyGraph
 from genorder.orders.order import Order
 from genorder.orders.parse import parse_order
 
-__all__ = ["DependencyGraph", "Order", "cost_ratio", "order_cost", "parse_order"]
+__all__ = [
+    "CandidateSource",
+    "DependencyGraph",
+    "Order",
+    "cost_ratio",
+    "order_cost",
+    "parse_candidates",
+    "parse_order",
+    "read_orders",
+    "relative_to",
+]

@@ -113,6 +113,15 @@ class Task(ABC):
         """The order known to be good: the first topological one."""
         return self.dependencies().topological_order()
 
+    @property
+    def variables_per_step(self) -> int | None:
+        """How many variables a time step has, where the targets are a time series."""
+        return None
+
+    def hand_designed_orders(self) -> Mapping[str, Order]:
+        """Orders that people thought of, by name."""
+        return {}
+
     def generate(self, samples: int, split: Split, *, seed: int = 0) -> Drawn:
         """`samples` samples of this split, in the true order; `seed` varies them.
 

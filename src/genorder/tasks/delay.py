@@ -15,7 +15,7 @@ from typing import ClassVar, final
 import numpy as np
 
 from genorder.errors import InputError
-from genorder.orders import DependencyGraph
+from genorder.orders import DependencyGraph, Order
 from genorder.tasks.base import DrawnInputs, Lengths, Task
 from genorder.tasks.partition import IntArray, Split, within
 from genorder.tasks.registry import register_task
@@ -95,6 +95,38 @@ class DelayTask(Task):
                     f"use a length below that"
                 )
         return np.where(within(target_lengths, self.longest), np.stack(columns, axis=1), 0)
+
+    @property
+    def variables_per_step(self) -> int | None:
+        return len(OBSERVED)
+
+    def hand_designed_orders(self) -> Mapping[str, Order]:
+        """The paper's five. Time steps in sequence, but for the second and the last."""
+        times = range(self.longest // len(OBSERVED))
+
+        def time_major(within: str) -> Order:
+            return Order.of(time * len(OBSERVED) + OBSERVED.index(name) for time in times for name in within)
+
+        return {
+            "time_first": time_major("abcd"),
+            "variable_first_topological": self._variable_first(),
+            "dependency_sorted": time_major("badc"),
+            "causal_depth": time_major("adbc"),
+            "reverse": Order.reverse(self.longest),
+        }
+
+    def _variable_first(self) -> Order:
+        """A topological sort that takes a before b before c before d whenever the dependencies leave a choice."""
+        graph = self.dependencies()
+        parents = [graph.target_parents(target) for target in range(self.longest)]
+        emitted: list[int] = []
+        waiting = set(range(self.longest))
+        while waiting:
+            available = [target for target in waiting if not parents[target] & waiting]
+            chosen = min(available, key=lambda target: (target % len(OBSERVED), target))
+            emitted.append(chosen)
+            waiting.remove(chosen)
+        return Order.of(emitted)
 
     def dependencies(self) -> DependencyGraph:
         times = self.longest // len(OBSERVED)

@@ -1,0 +1,67 @@
+"""How well a profiling ranking finds the right order, and how well it predicts accuracy after retraining."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import pearsonr, rankdata, spearmanr
+
+
+def rank_of(losses: ArrayLike, candidate: int) -> int:
+    """The candidate's place by ascending loss, from 1; among equals it gets the worst place of the tie.
+
+    A loss that is not finite ranks behind all others.
+    """
+    values = _ascending(losses)
+    return int((values <= values[candidate]).sum())
+
+
+def identification_rates(ranks: Sequence[int], tops: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
+    """Over several runs: the share in which the right order stood among the first k, and its median rank."""
+    if not ranks:
+        raise ValueError("no ranks were given")
+    rates = {f"top_{top}": sum(rank <= top for rank in ranks) / len(ranks) for top in tops}
+    return {**rates, "median_rank": float(np.median(ranks))}
+
+
+@final
+@dataclass(frozen=True)
+class RankAgreement:
+    """Between profiling losses and success rates of the same candidates."""
+
+    spearman: float  # of the two rankings: 1 is full agreement
+    pearson: float  # of the raw values: negative where lower loss goes with higher success
+    top_5_overlap: float  # share of the profiling top five among the five most successful
+    mean_rank_gap: float
+
+
+def agreement(losses: ArrayLike, success_rates: ArrayLike) -> RankAgreement:
+    """Correlations are not a number where one side is constant."""
+    loss_values = _ascending(losses)
+    rates = np.asarray(success_rates, dtype=float)
+    if loss_values.shape != rates.shape or len(rates) < 2:
+        raise ValueError(f"expected as many losses as success rates, two or more; got {len(loss_values)}, {len(rates)}")
+    loss_ranks, rate_ranks = rankdata(loss_values), rankdata(-rates)
+    top = min(5, len(rates))
+    finite = np.isfinite(loss_values)
+    varied = len(set(loss_values)) > 1 and len(set(rates)) > 1
+    varied_finite = len(set(loss_values[finite])) > 1 and len(set(rates[finite])) > 1
+    return RankAgreement(
+        spearman=float(spearmanr(loss_ranks, rate_ranks).statistic) if varied else math.nan,
+        pearson=float(pearsonr(loss_values[finite], rates[finite]).statistic) if varied_finite else math.nan,
+        top_5_overlap=len(_first(loss_ranks, top) & _first(rate_ranks, top)) / top,
+        mean_rank_gap=float(np.abs(loss_ranks - rate_ranks).mean()),
+    )
+
+
+def _first(ranks: np.ndarray, count: int) -> set[int]:
+    """The candidates of the best ranks; among equals the one that stands first."""
+    return set(np.argsort(ranks, kind="stable")[:count].tolist())
+
+
+def _ascending(losses: ArrayLike) -> np.ndarray:
+    values = np.asarray(losses, dtype=float)
+    return np.where(np.isfinite(values), values, math.inf)

@@ -1,0 +1,124 @@
+"""Scoring many candidates with one model: sharing prefixes, and racing, against one forward pass per candidate.
+
+The candidates are what the deepest global stage of a search profiles: all block orders of one parent, forwards and
+backwards. The model is trained on their mixture for a while first, so that losses differ as they do in a search. The
+plain way is timed on a part of the candidates, since each of them takes it the same time; the others are complete.
+"""
+
+import itertools
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from genorder.data import EncodedDataset, encode
+from genorder.models import GPT, GPTConfig
+from genorder.models.losses import mean_loss
+from genorder.orders import Order
+from genorder.profiling.scoring import RacingConfig, compare_with_best, exact_scores, plain_scores, racing_scores
+from genorder.seeding import derive_seed, numpy_generator, torch_generator
+from genorder.tasks import make_task, task_splits
+from genorder.training import BatchPlan, TrainingConfig, fit
+
+_PLAIN_CANDIDATES = 60
+_TRAINING_STEPS = 400
+
+
+@final
+@dataclass(frozen=True)
+class ScoringRow:
+    name: str
+    baseline: str
+    ratio: float
+    seconds: float
+    baseline_seconds: float
+    largest_difference: float | None  # of a loss from the plain way's
+    winner_agrees: bool  # is the best candidate, or ties with it within the standard error
+    peak_memory_bytes: int
+
+    def __str__(self) -> str:
+        equal = "" if self.largest_difference is None else f"losses equal within {self.largest_difference:.1e}, "
+        agrees = "" if self.winner_agrees else "; ANOTHER WINNER than exact scoring"
+        return (
+            f"{self.name}: {self.ratio:.1f} x {self.baseline} ({self.seconds:.1f} s against "
+            f"{self.baseline_seconds:.0f} s; {equal}peak memory {self.peak_memory_bytes / 1e9:.2f} GB){agrees}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def bench_scoring(device: torch.device, on_row: Callable[[ScoringRow], None] = lambda row: None) -> list[ScoringRow]:
+    rows = []
+    for blocks, length in ((6, 10), (7, 20)):
+        for row in _measure(device, blocks, length, seed=0):
+            rows.append(row)
+            on_row(row)
+    return rows
+
+
+def _measure(device: torch.device, blocks: int, length: int, seed: int) -> list[ScoringRow]:
+    task = make_task("square", length)
+    data = task_splits(task, train=50_000, validation=1_000, test=1, hidden_order_seed=seed)
+    train, validation = (
+        encode(split, input_width=length, target_width=length).to(device)
+        for split in (data.splits.train, data.splits.validation)
+    )
+    orders = block_candidates(length, blocks, seed)
+    model = _trained(train, orders, seed)
+    name = f"T = {len(orders):,}, L = {length}"
+
+    picked = numpy_generator(seed).choice(len(orders), min(_PLAIN_CANDIDATES, len(orders)), replace=False)
+    started = time.perf_counter()
+    plain = plain_scores(model, validation, [orders[index] for index in picked])
+    plain_seconds = (time.perf_counter() - started) * len(orders) / len(picked)
+
+    started = time.perf_counter()
+    exact = exact_scores(model, validation, orders)
+    exact_seconds = time.perf_counter() - started
+    _, differences, errors = compare_with_best(exact.losses_CN, exact.predictions_N)
+    difference = float(np.abs(exact.losses_CN[picked].mean(axis=1) - plain.losses_CN.mean(axis=1)).max())
+
+    started = time.perf_counter()
+    racing = racing_scores(model, validation, orders, RacingConfig())
+    racing_seconds = time.perf_counter() - started
+    finalists = np.flatnonzero(racing.scored_C == racing.scored_C.max())
+    winner = finalists[np.nanargmin(np.nanmean(racing.losses_CN[finalists], axis=1))]
+    agrees = bool(differences[winner] <= errors[winner])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return [
+        ScoringRow(
+            f"{name}: shared prefixes", "plain", plain_seconds / exact_seconds, exact_seconds, plain_seconds,
+            difference, True, peak,
+        ),
+        ScoringRow(
+            f"{name}: racing", "plain", plain_seconds / racing_seconds, racing_seconds, plain_seconds,
+            None, agrees, peak,
+        ),
+    ]  # fmt: skip
+
+
+def block_candidates(length: int, blocks: int, seed: int) -> list[Order]:
+    """Every order of the blocks of a random parent, and each of them reversed."""
+    parent = numpy_generator(derive_seed(seed, "parent")).permutation(length)
+    parts = np.array_split(parent, blocks)
+    forwards = [np.concatenate(arranged) for arranged in itertools.permutations(parts)]
+    return list(dict.fromkeys(Order.of(order) for both in forwards for order in (both, both[::-1])))
+
+
+def _trained(train: EncodedDataset, orders: list[Order], seed: int) -> GPT:
+    model = GPT(
+        GPTConfig(layers=1, heads=4, width=128, feedforward=512),
+        vocabulary=train.model_vocabulary,
+        positions=train.input_width + 1 + train.target_width,
+        rng=torch_generator(derive_seed(seed, "model")),
+    ).to(train.inputs_NW.device)
+    orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
+    plan = BatchPlan(train, orders_KL, 128, derive_seed(seed, "batches"))
+    config = TrainingConfig(steps=_TRAINING_STEPS, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98)
+    fit(model, lambda step: mean_loss(model, plan(step)), config, seed=0)
+    return model

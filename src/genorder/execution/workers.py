@@ -1,0 +1,150 @@
+"""One `map` over jobs: in this process, or over local worker processes. The results do not depend on which.
+
+A job is a plain value; the function that does it is named by module and name, so that a fresh process can find it. A
+worker that dies costs the job it was doing, which is done again by a new worker.
+"""
+
+import multiprocessing
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, TypeVar
+
+import torch
+
+from genorder.errors import GenorderError, InputError, Interrupted
+from genorder.execution.interrupt import StopRequest
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+_ATTEMPTS = 3  # after which a job that kills its worker fails the run
+_STOP_CHECK_SECONDS = 0.2
+
+
+def map_jobs(
+    work: Callable[[Job], Result],
+    jobs: Sequence[Job],
+    *,
+    workers: int,
+    threads: int,
+    stop: StopRequest | None = None,
+) -> Iterator[tuple[int, Result]]:
+    """Yield (index of the job, its result) as jobs finish; with one worker, in their sequence.
+
+    Each worker uses `threads` threads for tensors. `work` must be a function of a module. Raises what a job raised
+    (its InputError or GenorderError as it is), and Interrupted between jobs once `stop` is requested.
+    """
+    if workers <= 1:
+        yield from _in_this_process(work, jobs, threads, stop)
+    else:
+        pool = _Pool(work, min(workers, max(1, len(jobs))), threads)
+        try:
+            yield from pool.run(jobs, stop)
+        finally:
+            pool.close()
+
+
+def _in_this_process(
+    work: Callable[[Job], Result], jobs: Sequence[Job], threads: int, stop: StopRequest | None
+) -> Iterator[tuple[int, Result]]:
+    before = torch.get_num_threads()
+    try:
+        for index, job in enumerate(jobs):
+            _check(stop, index, len(jobs))
+            torch.set_num_threads(threads)
+            yield index, work(job)
+    finally:
+        torch.set_num_threads(before)
+
+
+def _check(stop: StopRequest | None, done: int, total: int) -> None:
+    if stop is not None and stop.requested:
+        raise Interrupted(f"stopped after {done} of {total} jobs; the same command continues from there")
+
+
+class _Pool:
+    """Worker processes, each with its own pipe, so that the death of one is seen at once and harms no other."""
+
+    def __init__(self, work: Callable[[Any], Any], workers: int, threads: int) -> None:
+        # A fresh interpreter per worker: forking a process whose tensor threads run can deadlock.
+        self._context = multiprocessing.get_context("spawn")
+        self._work = work
+        self._threads = threads
+        self._processes: dict[Connection, BaseProcess] = {}
+        for _ in range(workers):
+            self._start()
+
+    def run(self, jobs: Sequence[Any], stop: StopRequest | None) -> Iterator[tuple[int, Any]]:
+        waiting = list(range(len(jobs)))[::-1]
+        attempts = [0] * len(jobs)
+        doing: dict[Connection, int] = {}
+        done = 0
+        while done < len(jobs):
+            _check(stop, done, len(jobs))
+            for pipe in [pipe for pipe in self._processes if pipe not in doing]:
+                if waiting:
+                    doing[pipe] = index = waiting.pop()
+                    attempts[index] += 1
+                    with suppress(OSError):  # a worker that is gone is noticed below, where its answer is awaited
+                        pipe.send(jobs[index])
+            ready = wait(list(doing), timeout=_STOP_CHECK_SECONDS)
+            for pipe in [pipe for pipe in doing if pipe in ready]:
+                index = doing.pop(pipe)
+                try:
+                    outcome, value = pipe.recv()
+                except (EOFError, OSError):
+                    self._bury(pipe)
+                    if attempts[index] >= _ATTEMPTS:
+                        raise GenorderError(
+                            f"job {index + 1} of {len(jobs)} ended its worker process {_ATTEMPTS} times; "
+                            "is there enough memory for this many workers?"
+                        ) from None
+                    waiting.append(index)
+                    self._start()
+                    continue
+                if outcome == "error":
+                    raise value
+                done += 1
+                yield index, value
+
+    def close(self) -> None:
+        for pipe, process in self._processes.items():
+            process.terminate()
+            pipe.close()
+        for process in self._processes.values():
+            process.join()
+        self._processes.clear()
+
+    def _start(self) -> None:
+        ours, theirs = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(theirs, self._work, self._threads), daemon=True)
+        process.start()
+        theirs.close()  # so that the worker's death closes the pipe
+        self._processes[ours] = process
+
+    def _bury(self, pipe: Connection) -> None:
+        process = self._processes.pop(pipe)
+        pipe.close()
+        process.join()
+
+
+def _serve(pipe: Connection, work: Callable[[Any], Any], threads: int) -> None:
+    """What a worker does until its pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    torch.set_num_threads(threads)
+    while True:
+        try:
+            job = pipe.recv()
+        except EOFError:
+            return
+        try:
+            reply: tuple[str, Any] = ("done", work(job))
+        except (InputError, GenorderError) as error:
+            reply = ("error", error)
+        except Exception as error:
+            reason = (str(error).splitlines() or [""])[0]
+            reply = ("error", GenorderError(f"a worker failed: {type(error).__name__}: {reason}"))
+        pipe.send(reply)

@@ -1,0 +1,242 @@
+"""The judge of finalists: short fixed-order runs of a fresh plain GPT per order, halved by validation loss.
+
+Every round trains each remaining order from the start, with the same batches for all and a learning rate that decays
+to zero within the round, so that a round's losses are those of finished trainings. The better half goes on to a longer
+round. A job is one order, seed and round; its result depends on nothing else, so a race can be continued, or spread
+over workers, without changing its outcome.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from safetensors.torch import load_file, save
+
+from genorder.data import EncodedDataset
+from genorder.errors import GenorderError
+from genorder.execution import StopRequest, map_jobs
+from genorder.models import GPT, GPTConfig
+from genorder.models.losses import mean_loss
+from genorder.orders import Order
+from genorder.profiling.scoring import compare_with_best, means_and_errors, plain_scores
+from genorder.seeding import derive_seed, torch_generator
+from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
+from genorder.training import BatchPlan, TrainingConfig, fit
+
+
+class RaceConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    model: GPTConfig
+    training: TrainingConfig  # its steps are replaced by each round's
+    round_steps: tuple[int, ...] = Field(default=(150, 300, 600), min_length=1, strict=False)
+    kept_share: float = Field(default=0.5, gt=0, lt=1)  # of the orders, after each round
+    seeds: int = Field(default=1, ge=1)  # trainings per order and round
+
+
+@final
+@dataclass(frozen=True)
+class RaceJob:
+    data: str  # file of the encoded samples
+    data_sha256: str
+    device: str
+    order: tuple[int, ...]
+    config: RaceConfig
+    steps: int
+    seed: int
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "job": "race",
+            "data": self.data_sha256,
+            "order": list(self.order),
+            "model": self.config.model.model_dump(),
+            "training": self.config.training.model_dump(exclude={"steps"}),
+            "steps": self.steps,
+            "seed": self.seed,
+            "device": self.device,
+        }
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Contestant:
+    order: Order
+    losses: list[float]  # validation loss after each round it took part in; infinite if training diverged
+    errors: list[float]  # standard errors of those
+    curves: list[list[float]] = field(repr=False)  # training losses of each round, first seed
+    left_after: int | None  # the round (from 0) after which it was dropped; None for finalists
+    tied_with_best: bool = False  # in the last round, within the standard error of the paired difference
+    diverged: bool = False
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RaceResult:
+    contestants: list[Contestant]  # from best to worst; those that diverged last
+
+    @property
+    def winner(self) -> Order:
+        return self.contestants[0].order
+
+    @property
+    def tied(self) -> list[Order]:
+        return [contestant.order for contestant in self.contestants if contestant.tied_with_best]
+
+
+def race(
+    train: EncodedDataset,
+    validation: EncodedDataset,
+    orders: Sequence[Order],
+    config: RaceConfig,
+    *,
+    seed: int,
+    folder: Path,
+    journal: Journal,
+    workers: int = 1,
+    threads: int | None = None,
+    on_job: Callable[[int, int, int], None] | None = None,
+    stop: StopRequest | None = None,
+) -> RaceResult:
+    """Race the orders; `on_job(round, done, total)` tells how far. Finished jobs are in the journal."""
+    data, digest = _keep_data(train, validation, folder)
+    threads = threads or torch.get_num_threads()
+    device = train.inputs_NW.device.type
+    running = list(dict.fromkeys(orders))
+    outcomes: dict[Order, list[dict[str, Any]]] = {order: [] for order in running}
+    left_after: dict[Order, int] = {}
+    predictions_N = validation.target_lengths_N.cpu().numpy() + 1
+    for number, steps in enumerate(config.round_steps):
+        jobs = [
+            RaceJob(data, digest, device, order.indices, config, steps, derive_seed(seed, "race", repeat))
+            for order in running
+            for repeat in range(config.seeds)
+        ]
+        results: list[dict[str, Any] | None] = [None] * len(jobs)
+        for done, (index, result) in enumerate(_results(jobs, journal, workers, threads, stop), start=1):
+            results[index] = result
+            if on_job:
+                on_job(number, done, len(jobs))
+        for place, order in enumerate(running):
+            own = results[place * config.seeds : (place + 1) * config.seeds]
+            outcomes[order].append(_merge([result for result in own if result is not None], predictions_N))
+        running.sort(key=lambda order: outcomes[order][-1]["loss"])
+        if number + 1 < len(config.round_steps) and len(running) > 1:
+            kept = max(1, math.ceil(config.kept_share * len(running)))
+            left_after |= dict.fromkeys(running[kept:], number)
+            running = running[:kept]
+    dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
+    tied = dict(zip(running, _tied([outcomes[order][-1] for order in running], predictions_N), strict=True))
+    ranked = sorted([*running, *dropped], key=lambda order: math.isinf(outcomes[order][-1]["loss"]))
+    return RaceResult(
+        [
+            Contestant(
+                order,
+                losses=[outcome["loss"] for outcome in outcomes[order]],
+                errors=[outcome["error"] for outcome in outcomes[order]],
+                curves=[outcome["curve"] for outcome in outcomes[order]],
+                left_after=left_after.get(order),
+                tied_with_best=tied.get(order, False),
+                diverged=math.isinf(outcomes[order][-1]["loss"]),
+            )
+            for order in ranked
+        ]
+    )
+
+
+def _results(
+    jobs: list[RaceJob], journal: Journal, workers: int, threads: int, stop: StopRequest | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Every job's result: from the journal where it is there, else by doing it."""
+    keys = [fingerprint({**job.describe(), "threads": threads}) for job in jobs]
+    missing = []
+    for index, key in enumerate(keys):
+        known = journal.get(key)
+        if known is None:
+            missing.append(index)
+        else:
+            yield index, known
+    found = map_jobs(run_job, [jobs[index] for index in missing], workers=workers, threads=threads, stop=stop)
+    for place, (result, seconds) in found:
+        index = missing[place]
+        journal.record(keys[index], f"race: {jobs[index].steps} steps", result, seconds)
+        yield index, result
+
+
+def run_job(job: RaceJob) -> tuple[dict[str, Any], float]:
+    """Train one order from the start; its validation losses by sample, its training curve, and the seconds."""
+    train, validation = _load_data(job.data, job.data_sha256, job.device)
+    model = GPT(
+        job.config.model,
+        vocabulary=train.model_vocabulary,
+        positions=train.input_width + 1 + train.target_width,
+        rng=torch_generator(derive_seed(job.seed, "model")),
+    ).to(train.inputs_NW.device)
+    orders_1L = torch.tensor([list(job.order)], device=train.inputs_NW.device)
+    training = job.config.training.model_copy(update={"steps": job.steps})
+    batch_at = BatchPlan(train, orders_1L, training.batch_size, derive_seed(job.seed, "batches"))
+    try:
+        fitted = fit(
+            model, lambda step: mean_loss(model, batch_at(step)), training, seed=derive_seed(job.seed, "dropout")
+        )
+    except GenorderError as error:
+        return {"losses": None, "curve": [], "why": str(error)}, 0.0
+    losses_N = plain_scores(model, validation, [Order(job.order)]).losses_CN[0]
+    if not np.isfinite(losses_N).all():
+        return {"losses": None, "curve": fitted.losses, "why": "the validation loss is not finite"}, fitted.seconds
+    return {"losses": losses_N.tolist(), "curve": fitted.losses}, fitted.seconds
+
+
+def _merge(results: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> dict[str, Any]:
+    """One order's results in one round, over the seeds: the mean loss of each sample."""
+    if any(result["losses"] is None for result in results):
+        return {"loss": math.inf, "error": math.inf, "losses": None, "curve": results[0]["curve"]}
+    losses_N = np.mean([result["losses"] for result in results], axis=0)
+    means, errors = means_and_errors(losses_N[None], predictions_N)
+    return {"loss": float(means[0]), "error": float(errors[0]), "losses": losses_N, "curve": results[0]["curve"]}
+
+
+def _tied(outcomes: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> list[bool]:
+    """Which finalists lie within the standard error of their paired difference from the best."""
+    diverged_N = np.full(len(predictions_N), np.inf)
+    losses = np.array([diverged_N if o["losses"] is None else o["losses"] for o in outcomes])
+    _, differences, errors = compare_with_best(losses, predictions_N)
+    tied: list[bool] = (differences <= errors).tolist()
+    return tied
+
+
+def _keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
+    """Write the encoded samples where workers can read them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "race-data.safetensors"
+    tensors = {}
+    for name, split in (("train", train), ("validation", validation)):
+        tensors[f"{name}.inputs"] = split.inputs_NW.cpu().contiguous()
+        tensors[f"{name}.targets"] = split.targets_NL.cpu().contiguous()
+        tensors[f"{name}.lengths"] = split.target_lengths_N.cpu().contiguous()
+    tensors["vocabulary"] = torch.tensor(train.model_vocabulary)
+    write_bytes_atomic(path, save(tensors))
+    return str(path), sha256_file(path)
+
+
+@lru_cache(maxsize=1)
+def _load_data(path: str, digest: str, device: str) -> tuple[EncodedDataset, EncodedDataset]:
+    """Read once per process; the digest tells apart what stood at one path at different times."""
+    tensors = load_file(path)
+    train, validation = (
+        EncodedDataset(
+            tensors[f"{name}.inputs"],
+            tensors[f"{name}.targets"],
+            tensors[f"{name}.lengths"],
+            int(tensors["vocabulary"]),
+        ).to(torch.device(device))
+        for name in ("train", "validation")
+    )
+    return train, validation

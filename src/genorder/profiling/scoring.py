@@ -1,0 +1,210 @@
+"""Validation losses of candidate orders under one model: all of them on all samples, or a race on growing subsets.
+
+Axes: C candidates, N validation samples.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+from torch import Tensor
+
+from genorder.data import EncodedDataset, arrange
+from genorder.models import GPT
+from genorder.models.losses import target_logits, token_losses
+from genorder.orders import Order
+from genorder.profiling.prefix_sharing import shared_prefix_losses
+
+MEMORY_BYTES = 500_000_000
+_FLOAT_BYTES = 4
+_SAMPLE_CHUNK = 32  # samples that walk the prefix tree together
+_PLAIN_CHUNK = 250  # samples of one forward pass of the plain way
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Per-sample losses: mean over the sample's targets and EOS.
+
+    Not a number where a sample was not scored; infinite where the loss itself was not a number.
+    """
+
+    losses_CN: NDArray[np.float64]
+    predictions_N: NDArray[np.int64]  # targets and EOS of each sample
+
+    @property
+    def scored_C(self) -> NDArray[np.int64]:
+        """How many samples each candidate was scored on: the first so many."""
+        scored: NDArray[np.int64] = (~np.isnan(self.losses_CN)).sum(axis=1)
+        return scored
+
+
+def plain_scores(model: GPT, encoded: EncodedDataset, orders: list[Order]) -> Scores:
+    """One full forward pass per candidate: the reference that faster ways must equal."""
+    device = encoded.inputs_NW.device
+    losses_CN = np.empty((len(orders), len(encoded)))
+    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    model.eval()
+    with torch.inference_mode():
+        for candidate, order in enumerate(orders):
+            order_1L = torch.tensor([list(order)], device=device)
+            parts = []
+            for rows_B in torch.split(torch.arange(len(encoded), device=device), _PLAIN_CHUNK):
+                batch = arrange(encoded, rows_B, order_1L)
+                parts.append(token_losses(target_logits(model, batch), batch).cpu().double().sum(dim=1))
+            losses_CN[candidate] = _no_nan(torch.cat(parts).numpy()) / predictions_N
+    return Scores(losses_CN, predictions_N)
+
+
+def exact_scores(
+    model: GPT, encoded: EncodedDataset, orders: list[Order], *, memory_bytes: int = MEMORY_BYTES
+) -> Scores:
+    """Every candidate on every sample, the input and common prefixes computed once."""
+    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    losses_CN = np.empty((len(orders), len(encoded)))
+    model.eval()
+    for length in np.unique(predictions_N - 1).tolist():
+        rows = np.flatnonzero(predictions_N - 1 == length)
+        # Samples of one length have one restricted order per candidate; those that agree on it are scored once.
+        restricted = [tuple(index for index in order if index < length) for order in orders]
+        distinct = sorted(set(restricted))
+        losses = _losses_of_one_length(model, encoded, rows, torch.tensor(distinct), memory_bytes)
+        number = {order: position for position, order in enumerate(distinct)}
+        losses_CN[:, rows] = losses[[number[order] for order in restricted]] / (length + 1)
+    return Scores(losses_CN, predictions_N)
+
+
+def _losses_of_one_length(
+    model: GPT, encoded: EncodedDataset, rows: NDArray[np.int64], orders_CL: Tensor, memory_bytes: int
+) -> NDArray[np.float64]:
+    device = encoded.inputs_NW.device
+    orders_CL = orders_CL.to(device)
+    length = orders_CL.shape[1]
+    losses_CN = np.empty((len(orders_CL), len(rows)))
+    chunk = min(_SAMPLE_CHUNK, len(rows))
+    group = _group_size(model, encoded, length, chunk, memory_bytes)
+    for first in range(0, len(rows), chunk):
+        part = torch.from_numpy(rows[first : first + chunk]).to(device)
+        inputs_SW, targets_SL = encoded.inputs_NW[part], encoded.targets_NL[part, :length]
+        for start in range(0, len(orders_CL), group):
+            losses_CS = shared_prefix_losses(model, inputs_SW, targets_SL, orders_CL[start : start + group])
+            losses_CN[start : start + group, first : first + len(part)] = losses_CS.cpu().double().numpy()
+    return _no_nan(losses_CN)
+
+
+def _no_nan(losses: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.isnan(losses), math.inf, losses)
+
+
+def _group_size(model: GPT, encoded: EncodedDataset, length: int, samples: int, memory_bytes: int) -> int:
+    """How many orders walk the tree together within the memory."""
+    config = model.config
+    keys_and_values = 2 * 2 * config.width * length * config.layers  # kept, and once more while lengthened
+    step = 4 * config.width + 2 * config.feedforward + 3 * encoded.model_vocabulary
+    attention = 4 * config.heads * (encoded.input_width + 1 + length)
+    per_order = _FLOAT_BYTES * samples * (keys_and_values + length * (step + attention))
+    return max(1, memory_bytes // per_order)
+
+
+@final
+@dataclass(frozen=True)
+class RacingConfig:
+    """When candidates are dropped: once a paired t-test says they are worse than the best.
+
+    `error_probability` bounds the chance that the truly best candidate is dropped anywhere in the race: it is
+    shared out over the rounds and over all candidates that could wrongly lead.
+    """
+
+    first_samples: int = 32
+    growth: int = 2
+    error_probability: float = 0.05
+
+    def __post_init__(self) -> None:
+        if self.first_samples < 1 or self.growth < 2 or not 0 < self.error_probability < 1:
+            raise ValueError(f"not a race on growing subsets: {self}")
+
+
+def racing_scores(
+    model: GPT,
+    encoded: EncodedDataset,
+    orders: list[Order],
+    racing: RacingConfig,
+    *,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Scores:
+    """Score all candidates on few samples, drop those that are surely not the best, go on with more samples."""
+    samples = len(encoded)
+    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    losses_CN = np.full((len(orders), samples), np.nan)
+    sizes = [min(racing.first_samples, samples)]
+    while sizes[-1] < samples:
+        sizes.append(min(sizes[-1] * racing.growth, samples))
+    alive = np.arange(len(orders))
+    done = 0
+    for size in sizes:
+        part = EncodedDataset(
+            encoded.inputs_NW[done:size],
+            encoded.targets_NL[done:size],
+            encoded.target_lengths_N[done:size],
+            encoded.model_vocabulary,
+        )
+        scored = exact_scores(model, part, [orders[index] for index in alive], memory_bytes=memory_bytes)
+        losses_CN[alive, done:size] = scored.losses_CN
+        done = size
+        level = racing.error_probability / (len(sizes) * len(orders))
+        alive = alive[~surely_worse(losses_CN[alive, :size], predictions_N[:size], level)]
+        if len(alive) == 1:
+            break
+    return Scores(losses_CN, predictions_N)
+
+
+def surely_worse(losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
+    """Which candidates a one-sided paired t-test against the lowest mean rules out at that level."""
+    means, differences, errors = compare_with_best(losses_CN, predictions_N)
+    samples = losses_CN.shape[1]
+    if samples < 2:
+        return np.zeros(len(means), dtype=bool)
+    threshold = float(student_t.isf(level, samples - 1))
+    worse: NDArray[np.bool_] = (differences > threshold * errors) | ~np.isfinite(means)
+    worse[int(np.nanargmin(np.where(np.isfinite(means), means, np.inf)))] = False
+    return worse
+
+
+def compare_with_best(
+    losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Mean loss over all predictions, its difference from the lowest, and that difference's standard error."""
+    weights = predictions_N / predictions_N.mean()
+    weighted_CN = losses_CN * weights
+    means = weighted_CN.mean(axis=1)
+    finite = np.where(np.isfinite(means), means, np.inf)
+    best = int(np.argmin(finite))
+    with np.errstate(invalid="ignore"):
+        paired_CN = weighted_CN - weighted_CN[best]
+        differences = paired_CN.mean(axis=1)
+        errors = standard_errors(paired_CN)
+    return means, differences, errors
+
+
+def means_and_errors(
+    losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean loss over all predictions and its standard error over samples; both infinite where it is not finite."""
+    weights = predictions_N / predictions_N.mean()
+    means = (losses_CN * weights).mean(axis=1)
+    with np.errstate(invalid="ignore"):
+        errors = standard_errors((losses_CN - means[:, None]) * weights)
+    finite = np.isfinite(means)
+    return np.where(finite, means, math.inf), np.where(finite, errors, math.inf)
+
+
+def standard_errors(values_CN: NDArray[np.float64]) -> NDArray[np.float64]:
+    samples = values_CN.shape[1]
+    if samples < 2:
+        return np.full(len(values_CN), math.inf)
+    errors: NDArray[np.float64] = values_CN.std(axis=1, ddof=1) / math.sqrt(samples)
+    return errors

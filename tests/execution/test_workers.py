@@ -1,0 +1,137 @@
+import os
+import signal
+import time
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import worker_jobs
+
+from genorder.errors import GenorderError, InputError, Interrupted
+from genorder.execution import StopRequest, map_jobs
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    assert torch.get_num_threads() == before
+
+
+def gone(process: int, patience: float = 10.0) -> bool:
+    """Within the patience; a process that ended is there until its parent has waited for it."""
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_the_same_results_whatever_the_number_of_workers(workers: int) -> None:
+    jobs = [5, 0, 3, 3, -2, 7, 1]
+    found = dict(map_jobs(worker_jobs.square, jobs, workers=workers, threads=1))
+    assert found == {index: number * number for index, number in enumerate(jobs)}
+
+
+def test_one_worker_takes_jobs_in_their_sequence() -> None:
+    assert list(map_jobs(worker_jobs.square, [3, 1, 2], workers=1, threads=1)) == [(0, 9), (1, 1), (2, 4)]
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_no_jobs(workers: int) -> None:
+    assert list(map_jobs(worker_jobs.square, [], workers=workers, threads=1)) == []
+
+
+def test_threads_are_set_in_this_process_while_it_works() -> None:
+    before = torch.get_num_threads()
+    results = list(map_jobs(worker_jobs.threads_and_process, [0.0], workers=1, threads=before + 1))
+    assert results == [(0, (before + 1, os.getpid()))]
+
+
+def test_workers_are_processes_with_their_own_threads_that_end_with_the_map() -> None:
+    results = map_jobs(worker_jobs.threads_and_process, [0.0, 0.0, 60.0], workers=2, threads=3)
+    first = [next(results)[1] for _ in range(2)]
+    assert isinstance(results, Generator)
+    results.close()  # as happens when its user fails
+    processes = {process for _, process in first}
+    assert {threads for threads, _ in first} == {3}
+    assert os.getpid() not in processes
+    assert all(gone(process) for process in processes)
+
+
+def test_a_killed_worker_costs_one_job_which_is_run_again(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    jobs = [(3, ""), (4, str(marker)), (5, ""), (6, "")]
+    found = dict(map_jobs(worker_jobs.die_once, jobs, workers=2, threads=1))
+    assert found == {0: 9, 1: 16, 2: 25, 3: 36}
+    assert marker.exists()
+
+
+def test_a_worker_killed_while_idle_is_replaced() -> None:
+    results = map_jobs(worker_jobs.threads_and_process, [0.0, 0.0, 0.0], workers=2, threads=1)
+    found = dict([next(results)])
+    # It has answered, and stands idle until the next result is asked for.
+    os.kill(next(iter(found.values()))[1], signal.SIGKILL)
+    time.sleep(0.3)  # until its end of the pipe is closed
+    found.update(results)
+    assert sorted(found) == [0, 1, 2]
+
+
+def test_a_job_that_always_kills_its_worker_fails_the_run(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+    with pytest.raises(GenorderError, match="job 1 of 1 ended its worker process 3 times; is there enough memory"):
+        list(map_jobs(worker_jobs.die_always, [str(marker)], workers=2, threads=1))
+    assert marker.read_text() == "xxx"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_input_error_stays_one(workers: int) -> None:
+    with pytest.raises(InputError, match=r"^entry 3 is broken$"):
+        list(map_jobs(worker_jobs.fail, ["input"], workers=workers, threads=1))
+
+
+def test_what_else_a_job_raises_is_told() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(map_jobs(worker_jobs.fail, ["none", "other"], workers=1, threads=1))
+    with pytest.raises(GenorderError, match=r"a worker failed: ZeroDivisionError: division by zero$"):
+        list(map_jobs(worker_jobs.fail, ["other"], workers=2, threads=1))
+
+
+def test_a_stop_is_heeded_between_jobs() -> None:
+    stop = StopRequest()
+    results = map_jobs(worker_jobs.square, [1, 2, 3], workers=1, threads=1, stop=stop)
+    assert next(results) == (0, 1)
+    stop.requested = True
+    with pytest.raises(Interrupted, match="stopped after 1 of 3 jobs; the same command continues from there"):
+        next(results)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_stop_before_the_first_job(tmp_path: Path, workers: int) -> None:
+    stop = StopRequest()
+    stop.requested = True
+    marker = tmp_path / "marker"
+    with pytest.raises(Interrupted, match="stopped after 0 of 2 jobs"):
+        list(map_jobs(worker_jobs.die_always, [str(marker)] * 2, workers=workers, threads=1, stop=stop))
+    assert not marker.exists()
+
+
+def test_a_stop_ends_workers_in_the_midst_of_their_jobs(tmp_path: Path) -> None:
+    marker = tmp_path / "marker"
+
+    class WhenStarted:
+        @property
+        def requested(self) -> bool:
+            return marker.exists() and marker.read_text() != ""
+
+    started = time.monotonic()
+    stop: StopRequest = WhenStarted()  # type: ignore[assignment]
+    with pytest.raises(Interrupted, match="stopped after 0 of 1 jobs"):
+        list(map_jobs(worker_jobs.touch_and_sleep, [str(marker)], workers=2, threads=1, stop=stop))
+    assert time.monotonic() - started < 40
+    assert gone(int(marker.read_text()))

@@ -1,0 +1,264 @@
+import json
+import math
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from profiling_helpers import FORWARD, REVERSE, all_orders, relu_splits
+
+from genorder.errors import Interrupted
+from genorder.execution import StopRequest
+from genorder.models import GPTConfig
+from genorder.orders import Order
+from genorder.profiling import RaceConfig, RaceResult, race
+from genorder.store import Journal
+from genorder.training import TrainingConfig
+
+RACE = import_module("genorder.profiling.race")  # the package has the function under this name
+SHORT = RaceConfig(
+    model=GPTConfig(layers=1, heads=2, width=16, feedforward=32, dropout=0.1),
+    training=TrainingConfig(steps=1, batch_size=32, learning_rate=5e-3, warmup_steps=2),
+    round_steps=(8, 16, 24),
+)
+FIVE = [REVERSE, *all_orders(4)[3:6], FORWARD]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    with Journal(tmp_path / "journal.sqlite") as opened:
+        yield opened
+
+
+def run(
+    journal: Journal, orders: list[Order], config: RaceConfig = SHORT, *, length: str = "4", **options: Any
+) -> RaceResult:
+    train, validation = relu_splits(length)
+    settings: dict[str, Any] = {"seed": 0, "threads": 1, **options}
+    return race(train, validation, orders, config, folder=journal.path.parent, journal=journal, **settings)
+
+
+def in_memory(tmp_path: Path, name: str, orders: list[Order], config: RaceConfig = SHORT, **options: Any) -> RaceResult:
+    (tmp_path / name).mkdir()
+    with Journal(tmp_path / name / "journal.sqlite") as journal:
+        return run(journal, orders, config, **options)
+
+
+def told(result: RaceResult) -> list[dict[str, Any]]:
+    return [vars(contestant) for contestant in result.contestants]
+
+
+def test_forward_wins(journal: Journal) -> None:
+    config = RaceConfig(
+        model=GPTConfig(layers=1, heads=2, width=32, feedforward=64),
+        training=TrainingConfig(steps=1, batch_size=64, learning_rate=5e-3, warmup_steps=10, beta2=0.98),
+        round_steps=(80, 160),
+    )
+    orders = [REVERSE, Order((2, 3, 1, 0)), Order((3, 1, 2, 0)), FORWARD]
+    result = run(journal, orders, config)
+    assert result.winner == FORWARD
+    assert result.tied == [FORWARD]
+
+
+def test_the_better_half_goes_on(journal: Journal) -> None:
+    progress: list[tuple[int, int, int]] = []
+    result = run(journal, FIVE, on_job=lambda *told: progress.append(told))
+    assert progress == [(0, n, 5) for n in range(1, 6)] + [(1, n, 3) for n in range(1, 4)] + [(2, 1, 2), (2, 2, 2)]
+    assert [c.left_after for c in result.contestants] == [None, None, 1, 0, 0]
+    assert [len(c.losses) for c in result.contestants] == [3, 3, 2, 1, 1]
+    for contestant in result.contestants:
+        assert [len(curve) for curve in contestant.curves] == [8, 16, 24][: len(contestant.losses)]
+        assert len(contestant.errors) == len(contestant.losses)
+        assert not contestant.diverged
+    finals = [c.losses[-1] for c in result.contestants]
+    assert finals[0] <= finals[1]
+    assert finals[3] <= finals[4]
+    # Whoever left a round had lost to all that stayed.
+    first = {c.order: c.losses[0] for c in result.contestants}
+    assert max(first[c.order] for c in result.contestants[:3]) <= min(c.losses[0] for c in result.contestants[3:])
+    assert result.contestants[0].tied_with_best
+    assert not any(c.tied_with_best for c in result.contestants[2:])
+    assert len(journal.jobs()) == 10
+
+
+@pytest.mark.parametrize(
+    ("share", "orders", "counts"), [(0.5, 8, [8, 4, 2]), (0.5, 3, [3, 2, 1]), (0.1, 9, [9, 1, 1]), (0.9, 3, [3, 3, 3])]
+)
+def test_survivors(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, share: float, orders: int, counts: list[int]
+) -> None:
+    def quick(job: Any) -> tuple[dict[str, Any], float]:
+        return {"losses": [float(job.order[0] + job.order[1] / 10)] * 200, "curve": []}, 0.0
+
+    monkeypatch.setattr(RACE, "run_job", quick)
+    told: list[int] = []
+    config = SHORT.model_copy(update={"kept_share": share})
+    result = run(journal, all_orders(4)[:orders], config, on_job=lambda number, done, total: told.append(number))
+    assert [told.count(number) for number in range(3)] == counts
+    assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: (o[0], o[1]))
+
+
+def test_workers_change_nothing(tmp_path: Path) -> None:
+    config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 2})
+    results = [in_memory(tmp_path, f"{n}", FIVE[:2], config, workers=n) for n in (1, 2)]
+    assert told(results[0]) == told(results[1])
+
+
+def test_order_of_the_orders_changes_nothing(tmp_path: Path) -> None:
+    assert told(in_memory(tmp_path, "a", FIVE)) == told(in_memory(tmp_path, "b", FIVE[::-1]))
+
+
+def test_the_seed_matters_and_threads_are_put_back(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    assert told(in_memory(tmp_path, "a", FIVE[:2])) != told(in_memory(tmp_path, "b", FIVE[:2], seed=1))
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("jobs", [1, 5, 9])
+def test_interrupted_and_continued_gives_the_same(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    done: list[tuple[int, ...]] = []
+    original = RACE.run_job
+
+    def counted(job: Any) -> Any:
+        done.append((*job.order, job.steps))
+        return original(job)
+
+    monkeypatch.setattr(RACE, "run_job", counted)
+    whole = in_memory(tmp_path, "whole", FIVE)
+    assert len(done) == 10
+    expected, done = done, []
+    stop = StopRequest()
+
+    def stop_in_time(number: int, finished: int, total: int) -> None:
+        stop.requested = len(done) == jobs
+
+    # A stop that is asked for after the last job of a round is heeded before the next one.
+    with pytest.raises(Interrupted, match="the same command continues from there"):
+        run(journal, FIVE, on_job=stop_in_time, stop=stop)
+    assert len(done) == len(journal.jobs()) == jobs
+    progress: list[tuple[int, int, int]] = []
+    again = run(journal, FIVE, on_job=lambda *told: progress.append(told))
+    assert done == expected
+    assert told(again) == told(whole)
+    assert progress[0] == (0, 1, 5)
+    assert len(progress) == 10
+    assert told(run(journal, FIVE)) == told(whole)
+    assert len(done) == 10
+
+
+def test_other_settings_do_not_find_the_old_jobs(journal: Journal) -> None:
+    short = SHORT.model_copy(update={"round_steps": (2,)})
+    run(journal, FIVE[:2], short)
+    assert len(journal.jobs()) == 2
+    run(journal, FIVE[:2], short)
+    run(journal, FIVE[:2], short.model_copy(update={"kept_share": 0.7}))  # no part of a job
+    assert len(journal.jobs()) == 2
+    wider = short.model.model_copy(update={"width": 8})
+    run(journal, FIVE[:2], short.model_copy(update={"model": wider}))
+    assert len(journal.jobs()) == 4
+    run(journal, FIVE[:2], short, length="2-4")
+    assert len(journal.jobs()) == 6
+
+
+def test_every_order_diverges(journal: Journal) -> None:
+    training = SHORT.training.model_copy(update={"learning_rate": 1e38})
+    result = run(journal, FIVE, SHORT.model_copy(update={"training": training}))
+    assert {c.order for c in result.contestants} == set(FIVE)
+    assert all(c.diverged and c.losses[-1] == math.inf and c.errors[-1] == math.inf for c in result.contestants)
+    assert result.tied == []
+    assert all(job.result["losses"] is None and "loss" in job.result["why"] for job in journal.jobs())
+
+
+@pytest.mark.parametrize("diverging_round", [0, 1, 2])
+def test_a_diverged_order_ranks_last(journal: Journal, monkeypatch: pytest.MonkeyPatch, diverging_round: int) -> None:
+    """However far it came: what was dropped before with a finite loss is the better choice."""
+
+    def quick(job: Any) -> tuple[dict[str, Any], float]:
+        if job.order == FORWARD.indices and job.steps == SHORT.round_steps[diverging_round]:
+            return {"losses": None, "curve": [], "why": "the loss became nan"}, 0.0
+        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+
+    monkeypatch.setattr(RACE, "run_job", quick)
+    others = [Order((n, *(i for i in range(4) if i != n))) for n in (1, 2, 3)]
+    result = run(journal, [*others, FORWARD])
+    last = result.contestants[-1]
+    assert last.order == FORWARD
+    assert last.diverged
+    assert not last.tied_with_best
+    assert len(last.losses) == diverging_round + 1
+    assert result.winner == others[0]
+    assert not any(c.diverged for c in result.contestants[:-1])
+
+
+def test_a_single_finalist_that_diverges_is_no_winner(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    def quick(job: Any) -> tuple[dict[str, Any], float]:
+        if job.steps == SHORT.round_steps[-1]:
+            return {"losses": None, "curve": [], "why": "the loss became nan"}, 0.0
+        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+
+    monkeypatch.setattr(RACE, "run_job", quick)
+    result = run(journal, [FORWARD, REVERSE])
+    assert result.winner == REVERSE
+    assert [c.diverged for c in result.contestants] == [False, True]
+
+
+def test_several_seeds(journal: Journal) -> None:
+    config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 3})
+    result = run(journal, FIVE[:2], config)
+    jobs = journal.jobs()
+    assert len(jobs) == 6
+    losses = [np.mean(job.result["losses"]) for job in jobs]
+    assert len(set(losses)) == 6
+    expected = {FIVE[0]: np.mean(losses[:3]), FIVE[1]: np.mean(losses[3:])}
+    assert {c.order: c.losses[0] for c in result.contestants} == pytest.approx(expected)
+
+
+def test_duplicates_run_once(journal: Journal) -> None:
+    config = SHORT.model_copy(update={"round_steps": (4,)})
+    result = run(journal, [FORWARD, REVERSE, FORWARD, FORWARD], config)
+    assert sorted(c.order.indices for c in result.contestants) == [FORWARD.indices, REVERSE.indices]
+    assert len(journal.jobs()) == 2
+
+
+def test_one_order(journal: Journal) -> None:
+    result = run(journal, [REVERSE])
+    assert result.winner == REVERSE
+    assert result.tied == [REVERSE]
+    assert len(result.contestants[0].losses) == 3
+
+
+def test_variable_length_counts_predictions(journal: Journal) -> None:
+    config = SHORT.model_copy(update={"round_steps": (8,)})
+    result = run(journal, [FORWARD], config, length="2-4")
+    _, validation = relu_splits("2-4")
+    predictions = validation.target_lengths_N.numpy() + 1
+    assert len(set(predictions.tolist())) == 3
+    losses = journal.jobs()[0].result["losses"]
+    assert result.contestants[0].losses[0] == pytest.approx(np.average(losses, weights=predictions))
+
+
+def test_all_orders_see_the_same_batches_and_start_from_the_same_weights(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both follow from a job's seed, which must be that of the repetition, whatever the order or the round."""
+    seeds: dict[tuple[int, ...], list[int]] = {}
+
+    def quick(job: Any) -> tuple[dict[str, Any], float]:
+        seeds.setdefault((*job.order, job.steps), []).append(job.seed)
+        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+
+    monkeypatch.setattr(RACE, "run_job", quick)
+    run(journal, FIVE, SHORT.model_copy(update={"seeds": 2}))
+    assert len(seeds) == 10
+    first, *others = seeds.values()
+    assert len(set(first)) == 2
+    assert all(other == first for other in others)
+
+
+def test_configuration_from_json() -> None:
+    assert RaceConfig.model_validate(json.loads(SHORT.model_dump_json())) == SHORT
