@@ -11,8 +11,15 @@ import pytest
 from genorder.cli.app import run
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-SMALL = ["--steps", "2", "--threads", "1", "--set", "samples.train=300", "--set", "samples.validation=20"]
-SMALL += ["--set", "samples.test=20", "--set", "model.width=16", "--set", "model.feedforward=32"]
+FEW = ["--threads", "1", "--set", "samples.train=300", "--set", "samples.validation=20", "--set", "samples.test=20"]
+TINY = ["width=16", "feedforward=32", "heads=2"]
+SMALL = {
+    "train": ["--steps", "2", *FEW, *(part for size in TINY for part in ("--set", f"model.{size}"))],
+    "rank": [
+        *("--set", "profiler.training.steps=2", *FEW),
+        *(part for size in TINY for part in ("--set", f"profiler.model.{size}")),
+    ],
+}
 
 
 def commands() -> list[str]:
@@ -32,7 +39,7 @@ def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given.encode())))
     words = shlex.split(command)
     assert words[0] == "genorder"
-    return run(words[1:] + (SMALL if words[1] == "train" else []))
+    return run(words[1:] + SMALL.get(words[1], []))
 
 
 def test_console_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
