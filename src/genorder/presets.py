@@ -80,12 +80,16 @@ class ExplorationConfig(BaseModel):
 
 
 def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
-    """One run takes a minute or two on two CPU cores."""
+    """One run takes about a minute on two CPU cores.
+
+    Many small steps of a model of one layer and one head: measured at 30 targets, batches of 32 put the right order
+    first where as many samples in batches of 128, or two layers, do not.
+    """
     return ExplorationConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
         profiler=ProfilerConfig(
-            model=GPTConfig(layers=2, heads=4, width=128, feedforward=512),
-            training=TrainingConfig(steps=3_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
+            model=GPTConfig(layers=1, heads=1, width=128, feedforward=512),
+            training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
     )
 
