@@ -7,7 +7,7 @@ from profiling_helpers import all_orders, random_data, random_model
 from genorder.data import arrange
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
-from genorder.profiling.prefix_sharing import shared_prefix_losses, tree_levels
+from genorder.profiling.prefix_sharing import common_prefixes, shared_prefix_losses
 
 
 @st.composite
@@ -17,32 +17,20 @@ def sorted_orders(draw: st.DrawFn) -> list[tuple[int, ...]]:
 
 
 @given(sorted_orders())
-def test_levels_are_those_of_the_prefix_tree(orders: list[tuple[int, ...]]) -> None:
-    length = len(orders[0])
-    prefixes = [sorted({order[: step + 1] for order in orders}) for step in range(length)]
-    # A level begins at step 0 and wherever there are more prefixes than one step before.
-    starts = [step for step in range(length) if step == 0 or len(prefixes[step]) > len(prefixes[step - 1])]
-    levels = tree_levels(torch.tensor(orders))
-    assert [level.start for level in levels] == starts
-    assert [level.stop for level in levels] == [*starts[1:], length]
-    above = [()]
-    for level in levels:
-        nodes = [orders[row][: level.stop] for row in level.representative_N.tolist()]
-        assert nodes == prefixes[level.stop - 1]
-        assert [above[parent] for parent in level.parent_N.tolist()] == [node[: level.start] for node in nodes]
-        above = nodes
+def test_common_prefixes_are_the_longest(orders: list[tuple[int, ...]]) -> None:
+    shared = common_prefixes(torch.tensor(orders))
+    assert len(shared) == len(orders)
+    assert shared[0] == 0
+    for before, order, count in zip(orders, orders[1:], shared[1:], strict=False):
+        assert before[:count] == order[:count]
+        assert before[count] != order[count]
 
 
-def test_levels_by_hand() -> None:
-    levels = tree_levels(torch.tensor([[0, 1, 2, 3], [0, 1, 3, 2], [2, 0, 1, 3]]))
-    assert [(level.start, level.stop) for level in levels] == [(0, 2), (2, 4)]
-    assert [level.representative_N.tolist() for level in levels] == [[0, 2], [0, 1, 2]]
-    assert [level.parent_N.tolist() for level in levels] == [[0, 0], [0, 0, 1]]
-
-
-def test_one_order_is_one_level() -> None:
-    (level,) = tree_levels(torch.tensor([[2, 0, 1]]))
-    assert (level.start, level.stop) == (0, 3)
+@given(sorted_orders())
+def test_every_prefix_is_computed_once(orders: list[tuple[int, ...]]) -> None:
+    prefixes = {order[:step] for order in orders for step in range(1, len(order) + 1)}
+    computed = sum(len(orders[0]) - shared for shared in common_prefixes(torch.tensor(orders)))
+    assert computed == len(prefixes)
 
 
 @pytest.mark.parametrize("layers", [1, 2])

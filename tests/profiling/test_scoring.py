@@ -75,27 +75,27 @@ def test_dropout_plays_no_part() -> None:
     assert (first == second).all()
 
 
-def test_memory_bounds_how_many_orders_walk_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = random_data(32)
+def test_memory_bounds_how_many_samples_walk_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = random_data(300)
     model = random_model(encoded)
-    groups: list[int] = []
+    parts: list[int] = []
     walk = scoring.shared_prefix_losses
 
     def watched(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
-        groups.append(len(orders_CL))
+        parts.append(len(inputs_SW))
         return walk(model, inputs_SW, targets_SL, orders_CL)
 
     monkeypatch.setattr(scoring, "shared_prefix_losses", watched)
-    exact_scores(model, encoded, all_orders(4))
-    assert groups == [24]
+    exact_scores(model, encoded, SOME)
+    assert parts == [250, 50]
     largest = []
     for memory_bytes in (1, 400_000, 800_000):
-        groups.clear()
-        exact_scores(model, encoded, all_orders(4), memory_bytes=memory_bytes)
-        assert sum(groups) == 24
-        largest.append(max(groups))
+        parts.clear()
+        exact_scores(model, encoded, SOME, memory_bytes=memory_bytes)
+        assert sum(parts) == 300
+        largest.append(max(parts))
     assert largest[0] == 1
-    assert 1 < largest[1] < 24
+    assert 1 < largest[1] < 125
     assert largest[2] in (2 * largest[1], 2 * largest[1] + 1)
 
 
@@ -107,13 +107,13 @@ def peak_memory() -> int:
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the peak can be measured on Linux only")
 @pytest.mark.parametrize("shared", [True, False])
 def test_memory_stays_within_the_bound(shared: bool) -> None:
-    bound = 150_000_000
-    encoded = random_data(32, inputs=12, targets=12, tokens=40)
+    bound = 20_000_000
+    encoded = random_data(600, inputs=12, targets=12, tokens=40)
     config = GPTConfig(layers=2, heads=4, width=64, feedforward=256)
     model = GPT(config, vocabulary=encoded.model_vocabulary, positions=25, rng=torch_generator(0))
     rng = np.random.default_rng(0)
     orders = [Order.of([*range(8), *(8 + rng.permutation(4))]) if shared else Order.random(12, rng) for _ in range(200)]
-    exact_scores(model, encoded, orders[:2])
+    exact_scores(model, encoded, orders[:2], memory_bytes=bound // 10)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = peak_memory()
     exact_scores(model, encoded, orders, memory_bytes=bound)

@@ -152,6 +152,15 @@ class GPT(nn.Module):
 
         For inference: the new cache shares its buffers with the old one. Dropout is never applied.
         """
+        hidden_BQD, longer = self._extend(tokens_BQ, cache)
+        return self.logits(hidden_BQD[:, -1]), longer
+
+    def extend_by_each(self, tokens_BQ: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        """The same with Logits_BQV after each of the new tokens."""
+        hidden_BQD, longer = self._extend(tokens_BQ, cache)
+        return self.logits(hidden_BQD), longer
+
+    def _extend(self, tokens_BQ: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
         stop = cache.length + tokens_BQ.shape[1]
         if stop > cache.capacity:
             raise ValueError(f"{stop} tokens do not fit a cache of {cache.capacity}")
@@ -159,8 +168,7 @@ class GPT(nn.Module):
         for layer, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             hidden_BQD = block.extend(hidden_BQD, cache, layer)
-        logits_BV = self.logits(hidden_BQD[:, -1])
-        return logits_BV, KeyValueCache(cache.keys_BHTE, cache.values_BHTE, stop)
+        return hidden_BQD, KeyValueCache(cache.keys_BHTE, cache.values_BHTE, stop)
 
     def _embed(self, tokens_BT: Tensor, start: int) -> Tensor:
         stop = start + tokens_BT.shape[1]

@@ -21,7 +21,7 @@ from genorder.profiling.prefix_sharing import shared_prefix_losses
 
 MEMORY_BYTES = 500_000_000
 _FLOAT_BYTES = 4
-_SAMPLE_CHUNK = 32  # samples that walk the prefix tree together
+_MOST_SAMPLES = 250  # that walk the prefix tree together: enough to fill the cores, few enough for the caches
 _PLAIN_CHUNK = 250  # samples of one forward pass of the plain way
 
 
@@ -85,14 +85,11 @@ def _losses_of_one_length(
     orders_CL = orders_CL.to(device)
     length = orders_CL.shape[1]
     losses_CN = np.empty((len(orders_CL), len(rows)))
-    chunk = min(_SAMPLE_CHUNK, len(rows))
-    group = _group_size(model, encoded, length, chunk, memory_bytes)
+    chunk = samples_at_once(model, encoded, memory_bytes)
     for first in range(0, len(rows), chunk):
         part = torch.from_numpy(rows[first : first + chunk]).to(device)
-        inputs_SW, targets_SL = encoded.inputs_NW[part], encoded.targets_NL[part, :length]
-        for start in range(0, len(orders_CL), group):
-            losses_CS = shared_prefix_losses(model, inputs_SW, targets_SL, orders_CL[start : start + group])
-            losses_CN[start : start + group, first : first + len(part)] = losses_CS.cpu().double().numpy()
+        losses_CS = shared_prefix_losses(model, encoded.inputs_NW[part], encoded.targets_NL[part, :length], orders_CL)
+        losses_CN[:, first : first + len(part)] = losses_CS.cpu().double().numpy()
     return _no_nan(losses_CN)
 
 
@@ -100,14 +97,13 @@ def _no_nan(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(losses), math.inf, losses)
 
 
-def _group_size(model: GPT, encoded: EncodedDataset, length: int, samples: int, memory_bytes: int) -> int:
-    """How many orders walk the tree together within the memory."""
+def samples_at_once(model: GPT, encoded: EncodedDataset, memory_bytes: int) -> int:
+    """How many samples walk the tree together within the memory."""
     config = model.config
-    keys_and_values = 2 * 2 * config.width * length * config.layers  # kept, and once more while lengthened
-    step = 4 * config.width + 2 * config.feedforward + 3 * encoded.model_vocabulary
-    attention = 4 * config.heads * (encoded.input_width + 1 + length)
-    per_order = _FLOAT_BYTES * samples * (keys_and_values + length * (step + attention))
-    return max(1, memory_bytes // per_order)
+    tokens = encoded.input_width + 1 + encoded.target_width
+    kept = 2 * config.width * tokens * config.layers + 2 * (encoded.target_width + 1) * encoded.model_vocabulary
+    step = 8 * config.width + 2 * config.feedforward + 2 * encoded.model_vocabulary + 2 * config.heads * tokens
+    return max(1, min(_MOST_SAMPLES, memory_bytes // (_FLOAT_BYTES * (kept + tokens * step))))
 
 
 @final
