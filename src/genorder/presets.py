@@ -82,8 +82,9 @@ class ExplorationConfig(BaseModel):
 def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
     """One run takes about a minute on two CPU cores.
 
-    Many small steps of a model of one layer and one head: measured at 30 targets, batches of 32 put the right order
-    first where as many samples in batches of 128, or two layers, do not.
+    Many small steps of a model of one layer and one head, chosen from single runs of one seed at 30 targets: the right
+    order came first of 128 on ReLU, Square, Triangle and MLP, 8th on Cubic and 69th on Sine. Not compared with other
+    batch sizes under the same conditions.
     """
     return ExplorationConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
