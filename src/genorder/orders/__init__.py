@@ -1,7 +1,15 @@
 """Orders of target tokens: the value type, how to write one down, what it costs on a known graph."""
 
 from genorder.orders.candidate_spec import CandidateSource, parse_candidates, read_orders
-from genorder.orders.candidates import relative_to
+from genorder.orders.candidates import (
+    block_orders,
+    deduplicated,
+    random_orders,
+    relative_to,
+    sort_orders,
+    topological_sorts,
+    within_time_orders,
+)
 from genorder.orders.cost import cost_ratio, order_cost
 from genorder.orders.graph import DependencyGraph
 from genorder.orders.order import Order
@@ -11,10 +19,16 @@ __all__ = [
     "CandidateSource",
     "DependencyGraph",
     "Order",
+    "block_orders",
     "cost_ratio",
+    "deduplicated",
     "order_cost",
     "parse_candidates",
     "parse_order",
+    "random_orders",
     "read_orders",
     "relative_to",
+    "sort_orders",
+    "topological_sorts",
+    "within_time_orders",
 ]

@@ -1,0 +1,5 @@
+"""`python -m genorder` is the command line."""
+
+from genorder.cli.app import main
+
+main()

@@ -1,0 +1,1 @@
+"""Propose, race, train, evaluate: the way from a dataset to a model, on one page."""

@@ -1,0 +1,127 @@
+"""The paper's search: block permutations of ever more blocks, then refinement within ever larger blocks."""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, final
+
+from genorder.errors import InputError
+from genorder.orders import Order, deduplicated
+from genorder.profiling import Profile
+from genorder.search.base import (
+    MOST_PROPOSALS,
+    PlannedRun,
+    Proposal,
+    Search,
+    SearchProblem,
+    SearchResult,
+    proposals_of,
+)
+from genorder.search.blocks import (
+    block_arrangements,
+    even_blocks,
+    sized_blocks,
+    some_block_arrangements,
+    some_inner_arrangements,
+)
+from genorder.search.initial_pool import check_initial_pool, initial_pool
+from genorder.seeding import derive_seed, numpy_generator
+
+CANDIDATE_LIMIT = 20_000  # of one profiling run, unless the budget allows more
+
+
+@final
+@dataclass(frozen=True)
+class GlobalLocal(Search):
+    """`depth` is the paper's K: the global stage profiles 2 K! candidates in each of its K runs."""
+
+    name: ClassVar[str] = "global-local"
+
+    depth: int = 6
+    init: str = "random"
+    local: bool = True
+    local_candidates: int = 720  # of one run of the local stage; above it a random sample is profiled
+
+    def __post_init__(self) -> None:
+        if self.depth < 1:
+            raise InputError(f"--depth {self.depth}: expected a number of blocks, at least 1")
+        if self.local_candidates < 2:
+            raise InputError(f"local candidates {self.local_candidates}: expected at least 2")
+
+    def check(self, problem: SearchProblem) -> None:
+        check_initial_pool(self.init, problem.source)
+        limit = problem.budget.candidates or CANDIDATE_LIMIT
+        needed = 2 * math.factorial(self._depth(problem.length))
+        if needed > limit:
+            raise InputError(
+                f"--depth {self.depth} profiles 2 x {self.depth}! = {needed:,} candidates in one run, above the limit "
+                f"of {limit:,}; take a smaller --depth, or allow more with --max-candidates"
+            )
+
+    def plan(self, problem: SearchProblem) -> list[PlannedRun]:
+        length, steps = problem.length, problem.profiler.training.steps
+        depth = self._depth(length)
+        runs = [PlannedRun(f"global {k}", 2 * math.factorial(depth), steps) for k in range(1, depth + 1)]
+        for size in self._local_sizes(length):
+            inner = sum(math.factorial(len(block)) - 1 for block in sized_blocks(length, size)) + 1
+            runs.append(PlannedRun(f"local {size} within", min(inner, self._most_local(problem)), steps))
+            whole = math.factorial(length // size)
+            runs.append(PlannedRun(f"local {size} between", min(whole, self._most_local(problem)), steps))
+        return runs[: problem.budget.runs]
+
+    def propose(self, problem: SearchProblem) -> SearchResult:
+        self.check(problem)
+        if problem.length == 1:
+            return SearchResult([Proposal(Order.forward(1))], [])
+        found = self._global_stage(problem)
+        after_global = found.best
+        for size in self._local_sizes(problem.length):
+            for kind in ("within", "between"):
+                if problem.may_profile():
+                    found = self._local_run(problem, found.best, size, kind)
+        proposals = proposals_of(found)
+        if all(proposal.order != after_global for proposal in proposals):
+            proposals = [*proposals[: MOST_PROPOSALS - 1], Proposal(after_global)]
+        return SearchResult(proposals, problem.stages)
+
+    def _global_stage(self, problem: SearchProblem) -> Profile:
+        length, depth = problem.length, self._depth(problem.length)
+        rng = numpy_generator(derive_seed(problem.seed, "initial pool"))
+        survivors = initial_pool(self.init, math.factorial(depth), problem.source, rng)
+        reversal = Order.reverse(length)
+        found: Profile | None = None
+        for blocks in range(1, depth + 1):
+            if not problem.may_profile():
+                break
+            arrangements = list(block_arrangements(even_blocks(length, blocks)))
+            candidates = deduplicated(
+                order
+                for parent in survivors
+                for arranged in (parent.compose(arrangement) for arrangement in arrangements)
+                for order in (arranged, arranged.compose(reversal))
+            )
+            kept = max(1, math.factorial(depth) // math.factorial(blocks + 1))
+            found = problem.profile(f"global {blocks}", candidates, kept)
+            survivors = [found.orders[index] for index in found.ranking[:kept].tolist()]
+        assert found is not None  # a budget allows at least one run
+        return found
+
+    def _local_run(self, problem: SearchProblem, parent: Order, size: int, kind: str) -> Profile:
+        name = f"local {size} {kind}"
+        rng = numpy_generator(derive_seed(problem.seed, name))
+        blocks = sized_blocks(problem.length, size)
+        most = self._most_local(problem)
+        if kind == "within":
+            arrangements = some_inner_arrangements(blocks, most, rng)
+        else:
+            remainder = 1 if problem.length % size else 0
+            arrangements = some_block_arrangements(blocks, remainder, most, rng)
+        return problem.profile(name, [parent.compose(arrangement) for arrangement in arrangements])
+
+    def _depth(self, length: int) -> int:
+        return min(self.depth, length)
+
+    def _local_sizes(self, length: int) -> range:
+        return range(2, length // 2 + 1) if self.local else range(0)
+
+    def _most_local(self, problem: SearchProblem) -> int:
+        return min(self.local_candidates, problem.budget.candidates or self.local_candidates)
