@@ -1,1 +1,195 @@
-"""Propose, race, train, evaluate: the way from a dataset to a model, on one page."""
+"""Propose orders, race them, train the winner, evaluate it: the way from a dataset to a model, on one page."""
+
+import dataclasses
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Protocol, final
+
+import torch
+
+from genorder.data import EncodedDataset, Splits, encode
+from genorder.errors import InputError
+from genorder.execution import StopRequest
+from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
+from genorder.orders import CandidateSource, Order, deduplicated
+from genorder.presets import DiscoveryConfig
+from genorder.profiling import race, race_steps, seconds_per_candidate
+from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
+from genorder.seeding import derive_seed
+from genorder.store import RunDirectory
+from genorder.training import Progress
+
+MOST_FINALISTS = 8  # of the proposals; the given order and its reverse join them
+_RACING_SAVES = 4.0  # of scoring, against all candidates on all samples; seen at 1,440 candidates
+_WINNER, _GIVEN = "model", "given"  # folders of the trained models
+
+
+class Watcher(Protocol):
+    """Told how far a discovery is."""
+
+    def progress(self, stage: str, progress: Progress) -> None: ...
+    def stage(self, stage: Stage) -> None: ...
+    def race(self, round_number: int, done: int, total: int) -> None: ...
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Discovery:
+    splits: Splits
+    source: CandidateSource
+    config: DiscoveryConfig
+    search: Search
+    seed: int
+    device: torch.device
+    budget: Budget = field(default_factory=Budget)
+    workers: int | None = None  # processes of the race; None: one per thread
+    explore_only: bool = False
+    baseline: bool = True  # train the given order too
+
+    def encoded(self) -> tuple[EncodedDataset, EncodedDataset]:
+        """The training and the validation split; the test split is for the end alone."""
+        train, validation = (
+            encode(split, input_width=self.splits.input_width, target_width=self.splits.target_width).to(self.device)
+            for split in (self.splits.train, self.splits.validation)
+        )
+        return train, validation
+
+    def final_run(self, order: Order) -> FixedOrderRun:
+        return FixedOrderRun(self.splits, order, self.config.final_run(), derive_seed(self.seed, "final"), self.device)
+
+
+def discover(
+    discovery: Discovery, directory: RunDirectory, *, watcher: Watcher | None = None, stop: StopRequest | None = None
+) -> dict[str, Any]:
+    """Everything that is finished is in the run directory's journal; the same call continues an interrupted one."""
+    train, validation = discovery.encoded()
+    given = Order.forward(train.target_width)
+    problem = new_problem(discovery, directory, (train, validation), watcher, stop)
+    proposed = discovery.search.propose(problem)
+
+    finalists = deduplicated([*_finalists(proposed), given, given.compose(Order.reverse(len(given)))])
+    raced = race(
+        train,
+        validation,
+        finalists,
+        discovery.config.race,
+        seed=derive_seed(discovery.seed, "race"),
+        folder=directory.checkpoints("race"),
+        journal=directory.journal,
+        workers=discovery.workers,
+        on_job=watcher.race if watcher else None,
+        stop=stop,
+    )
+    result: dict[str, Any] = {
+        "order": list(raced.winner),
+        "tied_orders": [list(order) for order in raced.tied if order != raced.winner],
+        "strategy": discovery.search.name,
+        "proposed": proposed.to_dict(),
+        "race": raced.to_dict(),
+        "given_order": list(given),
+        "seed": discovery.seed,
+        "seconds": {"propose": _search_seconds(proposed), "race": raced.seconds},
+        "run_dir": str(directory.path),
+    }
+    if not discovery.explore_only:
+        _train(discovery, directory, raced.winner, given, result, watcher, stop)
+    result["seconds"]["total"] = sum(result["seconds"].values())
+    return result
+
+
+def _train(
+    discovery: Discovery,
+    directory: RunDirectory,
+    winner: Order,
+    given: Order,
+    result: dict[str, Any],
+    watcher: Watcher | None,
+    stop: StopRequest | None,
+) -> None:
+    """Train the winner, and the given order beside it; add their evaluations to the result."""
+    runs = [(winner, _WINNER)]
+    if discovery.baseline and given != winner:
+        runs.append((given, _GIVEN))
+    trained = {}
+    for order, name in runs:
+        label = "training the winner" if name == _WINNER else "training the given order"
+        trained[name] = train_and_evaluate(
+            discovery.final_run(order),
+            directory,
+            name=name,
+            on_progress=partial(watcher.progress, label) if watcher else None,
+            stop=stop,
+        )
+    result |= {name: value for name, value in trained[_WINNER].items() if name != "seconds"}
+    given_result = trained.get(_GIVEN) or (trained[_WINNER] if given == winner else None)
+    result["given"] = given_result
+    result["success_rate_given_order"] = given_result["success_rate"] if given_result else None
+    result["seconds"] |= {
+        "train": sum(one["seconds"] for one in trained.values()),
+        "evaluate": sum(one["evaluation_seconds"] for one in trained.values()),
+    }
+
+
+def new_problem(
+    discovery: Discovery,
+    directory: RunDirectory,
+    encoded: tuple[EncodedDataset, EncodedDataset],
+    watcher: Watcher | None = None,
+    stop: StopRequest | None = None,
+) -> SearchProblem:
+    return SearchProblem(
+        *encoded,
+        source=discovery.source,
+        profiler=discovery.config.profiler,
+        seed=derive_seed(discovery.seed, "search"),
+        journal=directory.journal,
+        folder=directory.checkpoints("search"),
+        budget=discovery.budget,
+        on_stage=watcher.stage if watcher else None,
+        on_progress=watcher.progress if watcher else None,
+        stop=stop,
+    )
+
+
+def _finalists(proposed: SearchResult) -> list[Order]:
+    return [proposal.order for proposal in proposed.proposals[:MOST_FINALISTS]]
+
+
+def _search_seconds(proposed: SearchResult) -> float:
+    return sum(sum(stage.seconds.values()) for stage in proposed.stages)
+
+
+def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str, float]:
+    """Of each part, from real steps on this machine. Rough: how much scoring and racing can skip is not known yet."""
+    profiling, final = discovery.config.profiling_run(), discovery.final_run(Order.forward(problem.length))
+    explorer = dataclasses.replace(final, config=profiling)
+    model = explorer.new_model()
+    step = seconds_per_step(explorer, model, budget=1.0)
+    scoring = seconds_per_candidate(model, problem.validation)
+    if not discovery.config.profiler.exact:
+        scoring /= _RACING_SAVES
+    runs = discovery.search.plan(problem)
+    parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
+    racer = dataclasses.replace(final, config=discovery.config.race_run())
+    race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
+    parts["race"] = race_step * race_steps(discovery.config.race, MOST_FINALISTS + 2)
+    if not discovery.explore_only:
+        trainings = 2 if discovery.baseline else 1
+        steps = trainings * final.config.training.steps
+        parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
+    return parts
+
+
+def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
+    """So many profiling runs as fit into the seconds of exploring. Raises InputError if not even one does."""
+    estimate = estimated_seconds(dataclasses.replace(discovery, explore_only=True), problem)
+    runs = discovery.search.plan(problem)
+    per_run = estimate["propose"] / max(1, len(runs))
+    affordable = int((seconds - estimate["race"]) / per_run) if per_run else len(runs)
+    if affordable < 1:
+        needed = per_run + estimate["race"]
+        raise InputError(
+            f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
+            f"{needed:.0f} s here; give more, or smaller --set profiler.training.steps"
+        )
+    return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

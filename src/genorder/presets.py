@@ -1,4 +1,4 @@
-"""Complete, named configurations of a final training: `cpu` for a laptop, `paper` for a GPU.
+"""Complete, named configurations: `cpu` for a laptop, `paper` for a GPU.
 
 Each preset is a function of the kind of task and the number of training samples, and returns the whole
 configuration; nothing is filled in later.
@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genorder.errors import InputError
 from genorder.models import GPTConfig
-from genorder.profiling import ProfilerConfig
+from genorder.profiling import ProfilerConfig, RaceConfig
 from genorder.training import TrainingConfig
 
 Family = Literal["recurrence", "prod", "delay"]
@@ -71,12 +71,13 @@ def paper(family: Family, train_samples: int | None = None) -> RunConfig:
 
 
 class ExplorationConfig(BaseModel):
-    """How orders are profiled: short runs of a small model."""
+    """How orders are profiled: one short run of a small model on a mixture, or a race of fixed-order runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     samples: SampleSizes
     profiler: ProfilerConfig
+    race: RaceConfig
 
 
 def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
@@ -92,6 +93,15 @@ def cpu_exploration(family: Family, train_samples: int | None = None) -> Explora
             model=GPTConfig(layers=1, heads=1, width=128, feedforward=512),
             training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
+        race=_cpu_race(),
+    )
+
+
+def _cpu_race() -> RaceConfig:
+    return RaceConfig(
+        model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
+        training=TrainingConfig(steps=1, batch_size=64, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
+        round_steps=(150, 300, 600),
     )
 
 
@@ -109,16 +119,64 @@ def paper_exploration(family: Family, train_samples: int | None = None) -> Explo
                 learning_rate=5e-4 if family == "delay" else 5e-5,
             ),
         ),
+        race=RaceConfig(
+            model=GPTConfig(layers=2, heads=2, width=256, feedforward=1024),
+            training=TrainingConfig(steps=1, batch_size=128, learning_rate=5e-4, warmup_steps=50),
+            round_steps=(400, 800, 1600),
+        ),
     )
+
+
+class FinalConfig(BaseModel):
+    """The model that is trained in the discovered order, and how."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    model: GPTConfig
+    training: TrainingConfig
+
+
+class DiscoveryConfig(BaseModel):
+    """All of a discovery: exploration, race and final training."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    samples: SampleSizes
+    profiler: ProfilerConfig
+    race: RaceConfig
+    final: FinalConfig
+
+    def final_run(self) -> RunConfig:
+        return RunConfig(samples=self.samples, model=self.final.model, training=self.final.training)
+
+    def profiling_run(self) -> RunConfig:
+        return RunConfig(samples=self.samples, model=self.profiler.model, training=self.profiler.training)
+
+    def race_run(self) -> RunConfig:
+        return RunConfig(samples=self.samples, model=self.race.model, training=self.race.training)
+
+
+def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
+    def combined(family: Family, train_samples: int | None = None) -> DiscoveryConfig:
+        final, exploration = PRESETS[preset](family, train_samples), EXPLORATIONS[preset](family, train_samples)
+        return DiscoveryConfig(
+            samples=final.samples,
+            # A search profiles many candidates in many runs: those that are surely worse are dropped early.
+            profiler=exploration.profiler.model_copy(update={"exact": False, "curve_points": 0}),
+            race=exploration.race,
+            final=FinalConfig(model=final.model, training=final.training),
+        )
+
+    return combined
 
 
 EXPLORATIONS: dict[str, Callable[[Family, int | None], ExplorationConfig]] = {
     "cpu": cpu_exploration,
     "paper": paper_exploration,
 }
-AnyConfig = TypeVar("AnyConfig", RunConfig, ExplorationConfig)
-
 PRESETS: dict[str, Callable[[Family, int | None], RunConfig]] = {"cpu": cpu, "paper": paper}
+DISCOVERIES: dict[str, Callable[[Family, int | None], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}
+AnyConfig = TypeVar("AnyConfig", RunConfig, ExplorationConfig, DiscoveryConfig)
 
 
 def family_of(task: str | None) -> Family:
@@ -153,6 +211,18 @@ def resolve_exploration(
     return _resolve(EXPLORATIONS, ExplorationConfig, preset, family, train_samples, config_file, settings)
 
 
+def resolve_discovery(
+    preset: str,
+    family: Family,
+    *,
+    train_samples: int | None = None,
+    config_file: Path | None = None,
+    settings: Sequence[str] = (),
+) -> DiscoveryConfig:
+    """The same for a discovery."""
+    return _resolve(DISCOVERIES, DiscoveryConfig, preset, family, train_samples, config_file, settings)
+
+
 def _resolve(
     presets: Mapping[str, Callable[[Family, int | None], AnyConfig]],
     kind: type[AnyConfig],
@@ -165,7 +235,7 @@ def _resolve(
     if preset not in presets:
         raise InputError(f"--preset {preset!r}: expected one of {', '.join(presets)}")
     changes = [(_read_toml(config_file), str(config_file))] if config_file else []
-    changes += [(_parse_setting(setting), f"--set {setting}") for setting in settings]
+    changes += [(parse_setting(setting), f"--set {setting}") for setting in settings]
     # The number of samples comes first: a preset's steps may follow from it.
     for change, _ in changes:
         asked = change.get("samples")
@@ -195,7 +265,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise InputError(f"{path} is not TOML: {error}") from None
 
 
-def _parse_setting(setting: str) -> dict[str, Any]:
+def parse_setting(setting: str) -> dict[str, Any]:
+    """`a.b=c` as {"a": {"b": c}}. Raises InputError."""
     name, equals, text = setting.partition("=")
     if not equals or not name:
         raise InputError(f"--set {setting!r}: expected NAME=VALUE, such as training.steps=500")

@@ -37,7 +37,7 @@ def run(
     journal: Journal, orders: list[Order], config: RaceConfig = SHORT, *, length: str = "4", **options: Any
 ) -> RaceResult:
     train, validation = relu_splits(length)
-    settings: dict[str, Any] = {"seed": 0, "threads": 1, **options}
+    settings: dict[str, Any] = {"seed": 0, "workers": 1, **options}
     return race(train, validation, orders, config, folder=journal.path.parent, journal=journal, **settings)
 
 
@@ -90,8 +90,8 @@ def test_the_better_half_goes_on(journal: Journal) -> None:
 def test_survivors(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, share: float, orders: int, counts: list[int]
 ) -> None:
-    def quick(job: Any) -> tuple[dict[str, Any], float]:
-        return {"losses": [float(job.order[0] + job.order[1] / 10)] * 200, "curve": []}, 0.0
+    def quick(job: Any) -> dict[str, Any]:
+        return {"losses": [float(job.order[0] + job.order[1] / 10)] * 200, "curve": [], "seconds": 0.0}
 
     monkeypatch.setattr(RACE, "run_job", quick)
     told: list[int] = []
@@ -178,10 +178,10 @@ def test_every_order_diverges(journal: Journal) -> None:
 def test_a_diverged_order_ranks_last(journal: Journal, monkeypatch: pytest.MonkeyPatch, diverging_round: int) -> None:
     """However far it came: what was dropped before with a finite loss is the better choice."""
 
-    def quick(job: Any) -> tuple[dict[str, Any], float]:
+    def quick(job: Any) -> dict[str, Any]:
         if job.order == FORWARD.indices and job.steps == SHORT.round_steps[diverging_round]:
-            return {"losses": None, "curve": [], "why": "the loss became nan"}, 0.0
-        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+            return {"losses": None, "curve": [], "why": "the loss became nan", "seconds": 0.0}
+        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
 
     monkeypatch.setattr(RACE, "run_job", quick)
     others = [Order((n, *(i for i in range(4) if i != n))) for n in (1, 2, 3)]
@@ -196,10 +196,10 @@ def test_a_diverged_order_ranks_last(journal: Journal, monkeypatch: pytest.Monke
 
 
 def test_a_single_finalist_that_diverges_is_no_winner(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    def quick(job: Any) -> tuple[dict[str, Any], float]:
+    def quick(job: Any) -> dict[str, Any]:
         if job.steps == SHORT.round_steps[-1]:
-            return {"losses": None, "curve": [], "why": "the loss became nan"}, 0.0
-        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+            return {"losses": None, "curve": [], "why": "the loss became nan", "seconds": 0.0}
+        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
 
     monkeypatch.setattr(RACE, "run_job", quick)
     result = run(journal, [FORWARD, REVERSE])
@@ -248,9 +248,9 @@ def test_all_orders_see_the_same_batches_and_start_from_the_same_weights(
     """Both follow from a job's seed, which must be that of the repetition, whatever the order or the round."""
     seeds: dict[tuple[int, ...], list[int]] = {}
 
-    def quick(job: Any) -> tuple[dict[str, Any], float]:
+    def quick(job: Any) -> dict[str, Any]:
         seeds.setdefault((*job.order, job.steps), []).append(job.seed)
-        return {"losses": [float(job.order[0])] * 200, "curve": []}, 0.0
+        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
 
     monkeypatch.setattr(RACE, "run_job", quick)
     run(journal, FIVE, SHORT.model_copy(update={"seeds": 2}))

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
+    from genorder.orders import Order
     from genorder.training import Progress as TrainingProgress
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
@@ -51,6 +53,52 @@ def duration(seconds: float) -> str:
         if whole >= size:
             return f"{whole // size} {unit} {whole % size // part} {smaller}"
     return f"{whole // 60} min {whole % 60} s"
+
+
+def abbreviated(order: "Order", width: int = 80) -> str:
+    text = order.short()
+    return text if len(text) <= width else f"{text[: width - 3]}..."
+
+
+class ProgressLine:
+    """What is being done now, how far it is and how long it will take: a bar on a terminal, else a line at times."""
+
+    def __init__(self, bar: Progress | None) -> None:
+        self._bar = bar
+        self._task = bar.add_task("", total=1, visible=False, detail="", left="") if bar else None
+        self._last = -math.inf
+        self._label = ""
+
+    def training(self, label: str, progress: "TrainingProgress") -> None:
+        detail = f"step {progress.step}/{progress.steps}, loss {progress.loss:.4f}"
+        left = f"{duration(progress.seconds_left)} left"
+        self._show(label, progress.step, progress.steps, detail, left)
+
+    def jobs(self, label: str, done: int, total: int) -> None:
+        self._show(label, done, total, f"{done} of {total} done", "")
+
+    def _show(self, label: str, done: int, total: int, detail: str, left: str) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=label, completed=done, total=total, detail=detail, left=left,
+                             visible=done < total)  # fmt: skip
+            return
+        now = time.monotonic()
+        if label != self._label or now - self._last >= _PLAIN_LINE_SECONDS:
+            self._label, self._last = label, now
+            say(f"{label}: {detail}{', ' if left else ''}{left}")
+
+
+@contextmanager
+def progress_line() -> Iterator[ProgressLine]:
+    if not screen.is_terminal:
+        yield ProgressLine(None)
+        return
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"), TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )  # fmt: skip
+    with Progress(*columns, console=screen) as bar:
+        yield ProgressLine(bar)
 
 
 @contextmanager

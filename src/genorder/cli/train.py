@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import duration, emit_json, percent, say, training_progress
+from genorder.cli.console import abbreviated, duration, emit_json, percent, say, training_progress
 from genorder.cli.source import Source, configure
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
-from genorder.orders import Order, parse_order
+from genorder.orders import parse_order
 from genorder.presets import RunConfig, family_of, resolve
 from genorder.store import RunDirectory, fingerprint
 from genorder.training import CHECKPOINT_SECONDS, Progress
@@ -30,7 +30,7 @@ def train(
     seed: options.Seed = 0,
     device: options.Device = "auto",
     threads: options.Threads = None,
-    out: Annotated[Path | None, typer.Option(help="Run directory; the same command continues in it.")] = None,
+    out: options.Out = None,
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
     json: options.Json = False,
@@ -105,7 +105,7 @@ def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> N
     say(f"{source.label}: {counts} samples; {widths}")
     if splits.dropped:
         say(f"{splits.dropped} samples left out: their inputs stand in another split")
-    say(f"order {_abbreviated(run.order)}; run directory {directory.path}")
+    say(f"order {abbreviated(run.order)}; run directory {directory.path}")
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -139,11 +139,6 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
         say(f"[{group}]")
         for name, value in values.items():
             say(f"{name} = {value}")
-    say(f"order {_abbreviated(run.order)}")
+    say(f"order {abbreviated(run.order)}")
     say(f"{plan['parameters']:,} parameters, {plan['steps']:,} steps on {run.device.type}")
     say(f"about {duration(plan['estimated_seconds'])} on this machine ({1000 * per_step:.0f} ms per step)")
-
-
-def _abbreviated(order: Order) -> str:
-    text = order.short()
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -2,7 +2,7 @@
 
 import typer
 
-from genorder.cli import bench, doctor, evaluate, generate, predict, rank, status, tasks, train
+from genorder.cli import bench, discover, doctor, evaluate, generate, predict, rank, status, tasks, train
 
 app = typer.Typer(
     name="genorder",
@@ -10,6 +10,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the order in which a Transformer should emit its target tokens so that training succeeds.",
 )
+app.command("discover")(discover.discover)
 app.command("tasks")(tasks.tasks)
 app.command("generate")(generate.generate)
 app.command("train")(train.train)

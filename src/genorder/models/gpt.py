@@ -78,10 +78,10 @@ class Block(nn.Module):
     def forward(self, hidden_BTD: Tensor, first: int) -> Tensor:
         """The block's output for the positions from `first` on; all positions are attended to."""
         normed_BTD = self.norm_attention(hidden_BTD)
-        query_BHQE = self._split_heads(self.query(normed_BTD[:, first:]))
+        query_BHQE = self.split_heads(self.query(normed_BTD[:, first:]))
         key_BTD, value_BTD = self.key_value(normed_BTD).chunk(2, dim=-1)
         dropout = self.dropout if self.training else 0.0
-        attended = _attend(query_BHQE, self._split_heads(key_BTD), self._split_heads(value_BTD), dropout)
+        attended = _attend(query_BHQE, self.split_heads(key_BTD), self.split_heads(value_BTD), dropout)
         return self.after_attention(hidden_BTD[:, first:], attended.transpose(1, 2).flatten(2), dropout)
 
     def extend(self, hidden_BQD: Tensor, cache: KeyValueCache, layer: int) -> Tensor:
@@ -89,17 +89,17 @@ class Block(nn.Module):
         start, stop = cache.length, cache.length + hidden_BQD.shape[1]
         normed_BQD = self.norm_attention(hidden_BQD)
         key_BQD, value_BQD = self.key_value(normed_BQD).chunk(2, dim=-1)
-        cache.keys_BHTE[layer][:, :, start:stop] = self._split_heads(key_BQD)
-        cache.values_BHTE[layer][:, :, start:stop] = self._split_heads(value_BQD)
+        cache.keys_BHTE[layer][:, :, start:stop] = self.split_heads(key_BQD)
+        cache.values_BHTE[layer][:, :, start:stop] = self.split_heads(value_BQD)
         attended = _attend(
-            self._split_heads(self.query(normed_BQD)),
+            self.split_heads(self.query(normed_BQD)),
             cache.keys_BHTE[layer][:, :, :stop],
             cache.values_BHTE[layer][:, :, :stop],
             0.0,
         )
         return self.after_attention(hidden_BQD, attended.transpose(1, 2).flatten(2))
 
-    def _split_heads(self, projected_BTD: Tensor) -> Tensor:
+    def split_heads(self, projected_BTD: Tensor) -> Tensor:
         batch, tokens, width = projected_BTD.shape
         return projected_BTD.view(batch, tokens, self.heads, width // self.heads).transpose(1, 2)
 
@@ -132,7 +132,11 @@ class GPT(nn.Module):
 
     def forward(self, tokens_BT: Tensor, first: int = 0) -> Tensor:
         """Logits_BQV of the positions from `first` on: what follows the token at each of them."""
-        hidden_BTD = _drop(self._embed(tokens_BT, 0), self.config.dropout if self.training else 0.0)
+        return self.forward_embedded(F.embedding(tokens_BT, self.token_embedding), first)
+
+    def forward_embedded(self, embedded_BTD: Tensor, first: int = 0) -> Tensor:
+        """The same from token embeddings, positions not yet added: for mixtures of tokens."""
+        hidden_BTD = _drop(self.add_positions(embedded_BTD), self.config.dropout if self.training else 0.0)
         last = len(self.blocks) - 1
         for layer, block in enumerate(self.blocks):
             hidden_BTD = block(hidden_BTD, first if layer == last else 0)
@@ -164,17 +168,17 @@ class GPT(nn.Module):
         stop = cache.length + tokens_BQ.shape[1]
         if stop > cache.capacity:
             raise ValueError(f"{stop} tokens do not fit a cache of {cache.capacity}")
-        hidden_BQD = self._embed(tokens_BQ, cache.length)
+        hidden_BQD = self.add_positions(F.embedding(tokens_BQ, self.token_embedding), cache.length)
         for layer, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             hidden_BQD = block.extend(hidden_BQD, cache, layer)
         return hidden_BQD, KeyValueCache(cache.keys_BHTE, cache.values_BHTE, stop)
 
-    def _embed(self, tokens_BT: Tensor, start: int) -> Tensor:
-        stop = start + tokens_BT.shape[1]
+    def add_positions(self, embedded_BTD: Tensor, start: int = 0) -> Tensor:
+        stop = start + embedded_BTD.shape[1]
         if stop > self.positions:
             raise ValueError(f"{stop} tokens, but the model has {self.positions} positions")
-        return F.embedding(tokens_BT, self.token_embedding) + self.position_embedding[start:stop]
+        return embedded_BTD + self.position_embedding[start:stop]
 
     def logits(self, hidden: Tensor) -> Tensor:
         """What follows each hidden state of the last block; any leading axes."""

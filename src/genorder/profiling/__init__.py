@@ -1,8 +1,15 @@
 """Ranking orders by short runs of small models."""
 
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
-from genorder.profiling.race import Contestant, RaceConfig, RaceResult, race
-from genorder.profiling.scoring import RacingConfig, Scores, exact_scores, plain_scores, racing_scores
+from genorder.profiling.race import Contestant, RaceConfig, RaceResult, race, race_steps
+from genorder.profiling.scoring import (
+    RacingConfig,
+    Scores,
+    exact_scores,
+    plain_scores,
+    racing_scores,
+    seconds_per_candidate,
+)
 
 __all__ = [
     "Contestant",
@@ -16,5 +23,7 @@ __all__ = [
     "plain_scores",
     "profile_orders",
     "race",
+    "race_steps",
     "racing_scores",
+    "seconds_per_candidate",
 ]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
+from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.models import GPT, GPTConfig
 from genorder.models.losses import mean_loss
@@ -124,6 +125,8 @@ def profile_orders(
 ) -> Profile:
     """Train on the mixture of `orders`, then score each; with a folder, an interrupted training is continued."""
     orders = list(orders)
+    if not orders:
+        raise InputError("profiling needs at least one order, received none")
     model = GPT(
         config.model,
         vocabulary=train.model_vocabulary,

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset
-from genorder.errors import GenorderError
+from genorder.errors import GenorderError, InputError
 from genorder.execution import StopRequest, map_jobs
 from genorder.models import GPT, GPTConfig
 from genorder.models.losses import mean_loss
@@ -29,6 +29,8 @@ from genorder.profiling.scoring import compare_with_best, means_and_errors, plai
 from genorder.seeding import derive_seed, torch_generator
 from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
 from genorder.training import BatchPlan, TrainingConfig, fit
+
+_THREADS = 1  # of a job, whatever the number of workers, which must not change a bit of the result
 
 
 class RaceConfig(BaseModel):
@@ -81,14 +83,46 @@ class Contestant:
 @dataclass(frozen=True, eq=False)
 class RaceResult:
     contestants: list[Contestant]  # from best to worst; those that diverged last
+    seconds: float = 0.0  # of all jobs, by their own clocks, so that an interrupted race counts whole
 
     @property
     def winner(self) -> Order:
         return self.contestants[0].order
 
+    def to_dict(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "order": list(contestant.order),
+                "losses": [_finite_or_none(loss) for loss in contestant.losses],
+                "standard_errors": [_finite_or_none(error) for error in contestant.errors],
+                "left_after_round": contestant.left_after,
+                "tied_with_best": contestant.tied_with_best,
+                "diverged": contestant.diverged,
+                "curves": contestant.curves,
+            }
+            for contestant in self.contestants
+        ]
+
     @property
     def tied(self) -> list[Order]:
         return [contestant.order for contestant in self.contestants if contestant.tied_with_best]
+
+
+def _finite_or_none(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def kept_after_round(contestants: int, config: RaceConfig) -> int:
+    return max(1, math.ceil(config.kept_share * contestants))
+
+
+def race_steps(config: RaceConfig, contestants: int) -> int:
+    """Training steps of a whole race, for estimates."""
+    total = 0
+    for steps in config.round_steps:
+        total += steps * contestants * config.seeds
+        contestants = kept_after_round(contestants, config)
+    return total
 
 
 def race(
@@ -100,16 +134,22 @@ def race(
     seed: int,
     folder: Path,
     journal: Journal,
-    workers: int = 1,
-    threads: int | None = None,
+    workers: int | None = None,
     on_job: Callable[[int, int, int], None] | None = None,
     stop: StopRequest | None = None,
 ) -> RaceResult:
-    """Race the orders; `on_job(round, done, total)` tells how far. Finished jobs are in the journal."""
-    data, digest = _keep_data(train, validation, folder)
-    threads = threads or torch.get_num_threads()
-    device = train.inputs_NW.device.type
+    """Race the orders; `on_job(round, done, total)` tells how far. Finished jobs are in the journal.
+
+    `workers` processes share the jobs; None: one per thread that this process uses. Raises InputError for no orders.
+    """
     running = list(dict.fromkeys(orders))
+    if not running:
+        raise InputError("a race needs at least one order, received none")
+    data, digest = _keep_data(train, validation, folder)
+    device = train.inputs_NW.device.type
+    if workers is None:
+        workers = torch.get_num_threads() if device == "cpu" else 1
+    seconds = 0.0
     outcomes: dict[Order, list[dict[str, Any]]] = {order: [] for order in running}
     left_after: dict[Order, int] = {}
     predictions_N = validation.target_lengths_N.cpu().numpy() + 1
@@ -120,8 +160,9 @@ def race(
             for repeat in range(config.seeds)
         ]
         results: list[dict[str, Any] | None] = [None] * len(jobs)
-        for done, (index, result) in enumerate(_results(jobs, journal, workers, threads, stop), start=1):
+        for done, (index, result) in enumerate(_results(jobs, journal, workers, stop), start=1):
             results[index] = result
+            seconds += result["seconds"]
             if on_job:
                 on_job(number, done, len(jobs))
         for place, order in enumerate(running):
@@ -129,7 +170,7 @@ def race(
             outcomes[order].append(_merge([result for result in own if result is not None], predictions_N))
         running.sort(key=lambda order: outcomes[order][-1]["loss"])
         if number + 1 < len(config.round_steps) and len(running) > 1:
-            kept = max(1, math.ceil(config.kept_share * len(running)))
+            kept = kept_after_round(len(running), config)
             left_after |= dict.fromkeys(running[kept:], number)
             running = running[:kept]
     dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
@@ -147,15 +188,16 @@ def race(
                 diverged=math.isinf(outcomes[order][-1]["loss"]),
             )
             for order in ranked
-        ]
+        ],
+        seconds / workers,
     )
 
 
 def _results(
-    jobs: list[RaceJob], journal: Journal, workers: int, threads: int, stop: StopRequest | None
+    jobs: list[RaceJob], journal: Journal, workers: int, stop: StopRequest | None
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Every job's result: from the journal where it is there, else by doing it."""
-    keys = [fingerprint({**job.describe(), "threads": threads}) for job in jobs]
+    keys = [fingerprint(job.describe()) for job in jobs]
     missing = []
     for index, key in enumerate(keys):
         known = journal.get(key)
@@ -163,14 +205,14 @@ def _results(
             missing.append(index)
         else:
             yield index, known
-    found = map_jobs(run_job, [jobs[index] for index in missing], workers=workers, threads=threads, stop=stop)
-    for place, (result, seconds) in found:
+    found = map_jobs(run_job, [jobs[index] for index in missing], workers=workers, threads=_THREADS, stop=stop)
+    for place, result in found:
         index = missing[place]
-        journal.record(keys[index], f"race: {jobs[index].steps} steps", result, seconds)
+        journal.record(keys[index], f"race: {jobs[index].steps} steps", result, result["seconds"])
         yield index, result
 
 
-def run_job(job: RaceJob) -> tuple[dict[str, Any], float]:
+def run_job(job: RaceJob) -> dict[str, Any]:
     """Train one order from the start; its validation losses by sample, its training curve, and the seconds."""
     train, validation = _load_data(job.data, job.data_sha256, job.device)
     model = GPT(
@@ -187,11 +229,12 @@ def run_job(job: RaceJob) -> tuple[dict[str, Any], float]:
             model, lambda step: mean_loss(model, batch_at(step)), training, seed=derive_seed(job.seed, "dropout")
         )
     except GenorderError as error:
-        return {"losses": None, "curve": [], "why": str(error)}, 0.0
+        return {"losses": None, "curve": [], "why": str(error), "seconds": 0.0}
     losses_N = plain_scores(model, validation, [Order(job.order)]).losses_CN[0]
     if not np.isfinite(losses_N).all():
-        return {"losses": None, "curve": fitted.losses, "why": "the validation loss is not finite"}, fitted.seconds
-    return {"losses": losses_N.tolist(), "curve": fitted.losses}, fitted.seconds
+        why = "the validation loss is not finite"
+        return {"losses": None, "curve": fitted.losses, "why": why, "seconds": fitted.seconds}
+    return {"losses": losses_N.tolist(), "curve": fitted.losses, "seconds": fitted.seconds}
 
 
 def _merge(results: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> dict[str, Any]:

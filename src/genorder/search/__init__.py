@@ -1,17 +1,23 @@
 """Strategies that propose orders; the race of finalists decides among them."""
 
 from genorder.search.base import Budget, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
 from genorder.search.initial_pool import NAMED_POOLS
+from genorder.search.random_search import RandomSearch
+from genorder.search.soft_permutation import SoftPermutation
 
 __all__ = [
     "NAMED_POOLS",
     "Budget",
+    "Evolutionary",
     "GlobalLocal",
     "PlannedRun",
     "Proposal",
+    "RandomSearch",
     "Search",
     "SearchProblem",
     "SearchResult",
+    "SoftPermutation",
     "Stage",
 ]

@@ -1,0 +1,205 @@
+"""The paper's evolutionary baseline: tournaments, partially mapped crossover, swaps and elitism."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, final, get_args
+
+import numpy as np
+
+from genorder.errors import InputError
+from genorder.orders import Order, deduplicated, random_orders
+from genorder.profiling import Profile, RaceConfig, race
+from genorder.search.base import PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage, proposals_of
+from genorder.search.initial_pool import check_initial_pool, initial_pool
+from genorder.search.pmx import partially_mapped
+from genorder.seeding import derive_seed, numpy_generator
+from genorder.store import fingerprint
+
+Fitness = Literal["mixture", "separate"]
+
+DEFAULT_POPULATION: dict[Fitness, int] = {
+    "mixture": 1_440,  # 2 x 6!, as many candidates per run as the global-local search has at depth 6
+    "separate": 16,  # each costs a training
+}
+DEFAULT_GENERATIONS = 14
+_REPORTED = 20  # individuals of a generation in its summary
+_PAIRS_PER_CHILD = 10  # bred before the places left open by duplicates go to fresh random orders
+
+
+@final
+@dataclass(frozen=True)
+class Evolutionary(Search):
+    """`fitness` is how a generation is scored.
+
+    "mixture" scores all individuals after one profiling run on their mixture; "separate" trains a fresh model on each
+    for `separate_steps` steps, as the paper does. Either way a generation is one run of the budget.
+    """
+
+    name: ClassVar[str] = "evolutionary"
+
+    population: int | None = None  # None: DEFAULT_POPULATION; never more than there are orders
+    generations: int | None = None  # None: the runs of the budget, or else DEFAULT_GENERATIONS
+    init: str = "random"
+    crossover_probability: float = 0.9
+    mutation_probability: float = 0.3
+    tournament: int = 3
+    elite_share: float = 0.1
+    fitness: Fitness = "mixture"
+    separate_steps: int = 200
+
+    def __post_init__(self) -> None:
+        if self.population is not None and self.population < 2:
+            raise InputError(f"population {self.population}: expected at least 2 orders")
+        for setting in ("generations", "tournament", "separate_steps"):
+            value = getattr(self, setting)
+            if value is not None and value < 1:
+                raise InputError(f"{setting.replace('_', ' ')} {value}: expected at least 1")
+        for setting in ("crossover_probability", "mutation_probability"):
+            value = getattr(self, setting)
+            if not 0 <= value <= 1:
+                raise InputError(f"{setting.replace('_', ' ')} {value}: expected a number from 0 to 1")
+        if not 0 <= self.elite_share < 1:
+            raise InputError(f"elite share {self.elite_share}: expected a number from 0 to below 1")
+        if self.fitness not in get_args(Fitness):
+            raise InputError(f"fitness {self.fitness!r}: expected one of {', '.join(get_args(Fitness))}")
+
+    def check(self, problem: SearchProblem) -> None:
+        check_initial_pool(self.init, problem.source)
+
+    def plan(self, problem: SearchProblem) -> list[PlannedRun]:
+        if problem.length == 1:
+            return []
+        size = self._size(problem)
+        steps = problem.profiler.training.steps if self.fitness == "mixture" else size * self.separate_steps
+        return [PlannedRun(_name(n), size, steps) for n in range(1, self._generations(problem) + 1)]
+
+    def propose(self, problem: SearchProblem) -> SearchResult:
+        self.check(problem)
+        if problem.length == 1:
+            return SearchResult([Proposal(Order.forward(1))], [])
+        last = self._generations(problem)
+        population = self._first_generation(problem)
+        found = self._evaluate(problem, 1, population, last)
+        for generation in range(2, last + 1):
+            if not problem.may_profile():
+                break
+            ranked = [found.orders[index] for index in found.ranking.tolist()]
+            population = next_generation(ranked, self, _generator(problem, generation))
+            found = self._evaluate(problem, generation, population, last)
+        return SearchResult(proposals_of(found), problem.stages)
+
+    def elites(self, size: int) -> int:
+        return math.ceil(self.elite_share * size)
+
+    def _first_generation(self, problem: SearchProblem) -> list[Order]:
+        """The initial pool; where it holds fewer orders than the population, random ones beside it."""
+        size, rng = self._size(problem), _generator(problem, 1)
+        pool = deduplicated(initial_pool(self.init, size, problem.source, rng))
+        return pool if len(pool) == size else _filled(pool, Order.forward(problem.length), size, rng)
+
+    def _evaluate(self, problem: SearchProblem, generation: int, population: list[Order], last: int) -> Profile:
+        kept = self.elites(len(population)) if generation < last else 1
+        if self.fitness == "mixture":
+            return problem.profile(_name(generation), population, kept)
+        return self._train_each(problem, _name(generation), population, kept)
+
+    def _train_each(self, problem: SearchProblem, name: str, population: list[Order], kept: int) -> Profile:
+        if not problem.may_profile():
+            raise InputError(f"the budget of {problem.budget.runs} profiling runs is spent; {name} would be another")
+        problem.runs += 1
+        profiler = problem.profiler
+        config = RaceConfig(model=profiler.model, training=profiler.training, round_steps=(self.separate_steps,))
+        described = {
+            "orders": fingerprint([list(order) for order in population]),
+            "config": config.model_dump(),
+        }
+
+        def work() -> dict[str, Any]:
+            # One seed for all generations: losses stay comparable, and elites are found in the journal.
+            result = race(
+                problem.train,
+                problem.validation,
+                population,
+                config,
+                seed=derive_seed(problem.seed, "evolution fitness"),
+                folder=problem.folder,
+                journal=problem.journal,
+                stop=problem.stop,
+            )
+            return Profile(
+                orders=[contestant.order for contestant in result.contestants],
+                losses=np.array([contestant.losses[-1] for contestant in result.contestants]),
+                errors=np.array([contestant.errors[-1] for contestant in result.contestants]),
+                tied=np.array([contestant.tied_with_best for contestant in result.contestants]),
+                samples=np.full(len(population), len(problem.validation.target_lengths_N)),
+            ).to_dict()
+
+        measured = problem.timed(name, described, work)
+        profile = Profile.from_dict(measured)
+        seconds = {"train": measured["seconds"]}
+        problem.finish_stage(Stage(name, len(population), kept, proposals_of(profile, _REPORTED), seconds))
+        return profile
+
+    def _size(self, problem: SearchProblem) -> int:
+        size = self.population or DEFAULT_POPULATION[self.fitness]
+        return min(size, problem.budget.candidates or size, math.factorial(problem.length))
+
+    def _generations(self, problem: SearchProblem) -> int:
+        if self._size(problem) == math.factorial(problem.length):
+            return 1  # a population of all orders has nothing to evolve to
+        allowed = problem.budget.runs
+        wanted = self.generations or allowed or DEFAULT_GENERATIONS
+        return min(wanted, allowed or wanted)
+
+
+def next_generation(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Generator) -> list[Order]:
+    """As many different orders as `ranked`, which are different too, and from best to worst.
+
+    The elites come first, unchanged. Renaming the target columns of all parents renames all children alike.
+    """
+    size = len(ranked)
+    found = dict.fromkeys(ranked[: settings.elites(size)])
+    for _ in range(_PAIRS_PER_CHILD * size):
+        for child in _children(ranked, settings, rng):
+            if len(found) < size:
+                found.setdefault(child)
+        if len(found) == size:
+            break
+    return _filled(list(found), ranked[0], size, rng)
+
+
+def _children(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Generator) -> list[Order]:
+    # Best first, so the winner of a tournament is the one of the lowest place.
+    places = rng.integers(len(ranked), size=(2, settings.tournament)).min(axis=1)
+    first, second = (ranked[place] for place in places.tolist())
+    children = [first, second]
+    if rng.random() < settings.crossover_probability:
+        start, stop = sorted(rng.choice(len(first) + 1, size=2, replace=False).tolist())
+        children = [partially_mapped(first, second, start, stop), partially_mapped(second, first, start, stop)]
+    return [_swapped(child, rng) if rng.random() < settings.mutation_probability else child for child in children]
+
+
+def _swapped(order: Order, rng: np.random.Generator) -> Order:
+    if len(order) == 1:
+        return order
+    one, other = rng.choice(len(order), size=2, replace=False).tolist()
+    indices = list(order)
+    indices[one], indices[other] = indices[other], indices[one]
+    return Order(tuple(indices))
+
+
+def _filled(orders: list[Order], names: Order, size: int, rng: np.random.Generator) -> list[Order]:
+    """The orders, then uniform random ones up to `size`: shuffles of the steps of `names`."""
+    if len(orders) == size:
+        return orders
+    fresh = (names.compose(shuffle) for shuffle in random_orders(len(names), size, rng))
+    return deduplicated([*orders, *fresh])[:size]
+
+
+def _name(generation: int) -> str:
+    return f"generation {generation}"
+
+
+def _generator(problem: SearchProblem, generation: int) -> np.random.Generator:
+    return numpy_generator(derive_seed(problem.seed, "evolution", generation))
