@@ -61,7 +61,9 @@ def mixed_labels(encoded: EncodedDataset, rows_B: Tensor, matrix_LL: Tensor) -> 
     """Labels_BQV: at step k the distribution of a target drawn from column k of P, then EOS for certain."""
     labels_BQ = F.pad(encoded.targets_NL[rows_B].long(), (0, 1), value=EOS)
     one_hot_BQV = F.one_hot(labels_BQ, encoded.model_vocabulary).to(matrix_LL.dtype)
-    mixed_BLV = torch.einsum("jk,bjv->bkv", matrix_LL, one_hot_BQV[:, :-1])
+    # In half precision, as in training on a GPU, labels would be too coarse for the difference from their own entropy.
+    with torch.autocast(matrix_LL.device.type, enabled=False):
+        mixed_BLV = torch.einsum("jk,bjv->bkv", matrix_LL, one_hot_BQV[:, :-1])
     return torch.cat([mixed_BLV, one_hot_BQV[:, -1:]], dim=1)
 
 

@@ -7,7 +7,7 @@ column k. P is Sinkhorn-normalised; at the end the permutation that holds the mo
 read so far tell the token to come, and P is drawn to where they tell the most, not to an order.
 
 *two-stage* alternates: the model on `Y P` with P fixed, then P by the entropy of the attention maps with the model
-fixed. It stays about where it began.
+fixed. A map can become sparser without P becoming an order: nothing ties the two together.
 
 The loss that is minimised. The paper writes l(T, X, Y P) and leaves l open where the label is a mixture. Cross-entropy
 against the mixture is never below the mixture's own entropy, up to log L: it would add to the loss of a soft P a part
@@ -159,7 +159,8 @@ class SoftPermutation(Search):
             losses = train(model, loss_at, [{"params": list(gpt.parameters())}, logits_group])
             return self._measured(workshop, model, losses)
 
-        return workshop.run(f"soft {self.variant}", asdict(self), self._all_steps, work)
+        settings = {name: value for name, value in asdict(self).items() if name != "compare"}
+        return workshop.run(f"soft {self.variant}", settings, self._all_steps, work)
 
     def _train_fixed(self, workshop: Workshop, name: str, order: Order) -> dict[str, Any]:
         def work(train: Train) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class SoftPermutation(Search):
             hard_LL = order_matrix(order).to(workshop.device)
             return {
                 "training_loss": losses,
-                "validation_loss": workshop.validation_loss(gpt, hard_LL, self.label_loss),
+                "validation_loss": workshop.validation_loss(gpt, hard_LL),
                 "attention_entropy": workshop.validation_entropy(gpt, hard_LL),
             }
 
@@ -190,7 +191,7 @@ class SoftPermutation(Search):
             "entropy_curve": [v for step, v in enumerate(losses) if self._is_entropy_step(step)],
             "validation_loss": {
                 "soft": workshop.validation_loss(gpt, matrix_LL, self.label_loss),
-                "hard_order": workshop.validation_loss(gpt, hard_LL, self.label_loss),
+                "hard_order": workshop.validation_loss(gpt, hard_LL),
             },
             "divergence_by_step": soft_losses_by_step(gpt, *measured, matrix_LL).tolist(),
             "blind_by_step": blind_losses_by_step(*measured, matrix_LL).tolist(),

@@ -58,7 +58,7 @@ class Workshop:
         return torch.from_numpy(rows).to(self.device)
 
     @torch.no_grad()
-    def validation_loss(self, gpt: GPT, matrix_LL: Tensor, label_loss: LabelLoss) -> float:
+    def validation_loss(self, gpt: GPT, matrix_LL: Tensor, label_loss: LabelLoss = "divergence") -> float:
         return float(soft_loss(gpt, self.measured, self.measured_rows, matrix_LL, label_loss))
 
     @torch.no_grad()
