@@ -1,10 +1,11 @@
 """Claim: one short run on a mixture puts the right order near the top of 128. Cost: about a minute per run, 2 cores.
 
-    python benchmarks/identification.py [--seeds 3] [--tasks relu square ...]
+    python benchmarks/identification.py [--seeds 3] [--tasks relu square ...] [--judge race]
 
 Runs `genorder rank --task T --length 30 --candidates random:127,forward` with the target columns hidden, for every task
 and seed (continuing what is there), and prints where the forward order came, beside the paper's rates for the same kind
-of set, which are over 27 model sizes.
+of set, which are over 27 model sizes. With `--judge race` the same question goes to the race of fixed-order runs, among
+16 orders (forward, reverse, 14 random): one to six minutes per run.
 """
 
 import argparse
@@ -24,16 +25,20 @@ PAPER = {  # random set, L = 30: top-1, top-5 in percent, median rank
     "cubic": (18.5, 22.2, 83),
 }
 
+CANDIDATES = {"mixture": "random:127,forward", "race": "forward,reverse,random:14"}
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--judge", default="mixture", choices=list(CANDIDATES))
+    parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--tasks", nargs="+", default=list(PAPER), choices=list(PAPER))
     options = parser.parse_args()
-    print("| task | ranks of forward among 128 | top-1 | paper | median rank | paper | seconds per run |")
+    print("| task | ranks of forward | top-1 | paper | median rank | paper | seconds per run |")
     print("|---|---|---|---|---|---|---|")
     for task in options.tasks:
-        runs = [rank(task, seed) for seed in range(options.seeds)]
+        runs = [rank(task, seed, options.judge, options.threads) for seed in range(options.seeds)]
         ranks = [place for place, _ in runs]
         rates = identification_rates(ranks)
         seconds = sum(time for _, time in runs) / len(runs)
@@ -45,12 +50,13 @@ def main() -> None:
         )
 
 
-def rank(task: str, seed: int) -> tuple[int, float]:
+def rank(task: str, seed: int, judge: str, threads: int | None) -> tuple[int, float]:
     """The place of the forward order, and the seconds of the run."""
     command = [
         str(Path(sys.executable).parent / "genorder"), "rank", "--task", task, "--length", "30",
-        "--candidates", "random:127,forward", "--hidden-order-seed", str(seed), "--seed", str(seed), "--json",
-        "--out", f"runs/identification-{task}-{seed}",
+        "--judge", judge, "--candidates", CANDIDATES[judge], "--hidden-order-seed", str(seed), "--seed", str(seed),
+        "--json", "--out", f"runs/identification-{judge}-{task}-{seed}",
+        *([] if threads is None else ["--threads", str(threads)]),
     ]  # fmt: skip
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     forward = list(range(30))

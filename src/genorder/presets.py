@@ -100,8 +100,8 @@ def cpu_exploration(family: Family, train_samples: int | None = None) -> Explora
 def _cpu_race() -> RaceConfig:
     return RaceConfig(
         model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
-        training=TrainingConfig(steps=1, batch_size=64, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
-        round_steps=(150, 300, 600),
+        training=TrainingConfig(steps=1, batch_size=32, learning_rate=3e-3, warmup_steps=50, beta2=0.98),
+        round_steps=(150, 400, 1_000),
     )
 
 

@@ -3,6 +3,8 @@
 import re
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -99,30 +101,35 @@ def discover(
     }
     asked = fingerprint({**described, "device": device, "threads": threads})
     path = out or Path("runs") / f"discover-{source.label}-{asked[:8]}"
-    if dry_run:
-        with tempfile.TemporaryDirectory() as scratch:
-            plan = _plan(discovery, Path(scratch) / "plan", described)
-        emit_json(plan) if json else _show_plan(plan)
-        return
+    decided: Budget | None = None
+    with _without_directory(discovery, described) as problem:  # what is refused leaves no run directory
+        search.check(problem)
+        if dry_run:
+            plan = _plan(discovery, problem, described)
+            emit_json(plan) if json else _show_plan(plan)
+            return
+        if seconds is not None and not path.exists():
+            decided = budget_within(seconds, discovery, problem)
     with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
         result = directory.read_result()
         if result is None:
-            result = _discover(discovery, source, directory, seconds)
+            result = _discover(discovery, source, directory, seconds, decided)
         else:
             say(f"{path} holds the finished run of this command; showing its result")
     emit_json(result) if json else _show(result)
 
 
-def _discover(discovery: Discovery, source: Source, directory: RunDirectory, seconds: float | None) -> dict[str, Any]:
+def _discover(
+    discovery: Discovery, source: Source, directory: RunDirectory, seconds: float | None, decided: Budget | None
+) -> dict[str, Any]:
     splits = source.splits
     say(
         f"{source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
         f"targets, {len(splits.train.vocabulary)} tokens; run directory {directory.path}"
     )
     problem = new_problem(discovery, directory, discovery.encoded())
-    discovery.search.check(problem)
     if seconds is not None:
-        discovery = replace(discovery, budget=_budget_in_time(seconds, discovery, problem, directory))
+        discovery = replace(discovery, budget=_budget_in_time(seconds, decided, discovery, problem, directory))
         problem = new_problem(discovery, directory, discovery.encoded())
     estimate = estimated_seconds(discovery, problem)
     runs = discovery.search.plan(problem)
@@ -137,14 +144,16 @@ def _discover(discovery: Discovery, source: Source, directory: RunDirectory, sec
     return result
 
 
-def _budget_in_time(seconds: float, discovery: Discovery, problem: SearchProblem, directory: RunDirectory) -> Budget:
+def _budget_in_time(
+    seconds: float, decided: Budget | None, discovery: Discovery, problem: SearchProblem, directory: RunDirectory
+) -> Budget:
     """Decided once, by this machine's speed, and kept: a continued run must not decide otherwise."""
-    decided = directory.journal.run(
+    kept = directory.journal.run(
         {"job": "budget", "seconds": seconds},
         "budget",
-        lambda: vars(budget_within(seconds, discovery, problem)),
+        lambda: vars(decided or budget_within(seconds, discovery, problem)),
     )
-    return Budget(**decided)
+    return Budget(**kept)
 
 
 class _Watcher:
@@ -170,12 +179,19 @@ class _Watcher:
         self._directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
 
 
-def _plan(discovery: Discovery, scratch: Path, described: dict[str, Any]) -> dict[str, Any]:
-    with RunDirectory.open(scratch, described, command=sys.argv, environment=describe_machine()) as directory:
-        problem = new_problem(discovery, directory, discovery.encoded())
-        discovery.search.check(problem)
-        estimate = estimated_seconds(discovery, problem)
-        runs = [vars(run) for run in discovery.search.plan(problem)]
+@contextmanager
+def _without_directory(discovery: Discovery, described: dict[str, Any]) -> Iterator[SearchProblem]:
+    """The problem, in a directory that does not last."""
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        RunDirectory.open(Path(scratch) / "plan", described, command=sys.argv, environment={}) as directory,
+    ):
+        yield new_problem(discovery, directory, discovery.encoded())
+
+
+def _plan(discovery: Discovery, problem: SearchProblem, described: dict[str, Any]) -> dict[str, Any]:
+    estimate = estimated_seconds(discovery, problem)
+    runs = [vars(run) for run in discovery.search.plan(problem)]
     return {**described, "runs": runs, "estimated_seconds": {**estimate, "total": sum(estimate.values())}}
 
 

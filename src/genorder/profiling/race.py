@@ -2,8 +2,9 @@
 
 Every round trains each remaining order from the start, with the same batches for all and a learning rate that decays
 to zero within the round, so that a round's losses are those of finished trainings. The better half goes on to a longer
-round. A job is one order, seed and round; its result depends on nothing else, so a race can be continued, or spread
-over workers, without changing its outcome.
+round; so do those that are close to the best, and those that are far from it do not. A job is one order, seed and
+round; its result depends on nothing else, so a race can be continued, or spread over workers, without changing its
+outcome.
 """
 
 import math
@@ -30,6 +31,7 @@ from genorder.seeding import derive_seed, torch_generator
 from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
 from genorder.training import BatchPlan, TrainingConfig, fit
 
+_CLEARLY = 0.1  # nats: two losses that are both nearly zero are not far apart
 _THREADS = 1  # of a job, whatever the number of workers, which must not change a bit of the result
 
 
@@ -39,7 +41,9 @@ class RaceConfig(BaseModel):
     model: GPTConfig
     training: TrainingConfig  # its steps are replaced by each round's
     round_steps: tuple[int, ...] = Field(default=(150, 300, 600), min_length=1, strict=False)
-    kept_share: float = Field(default=0.5, gt=0, lt=1)  # of the orders, after each round
+    kept_share: float = Field(default=0.5, gt=0, lt=1)  # of the orders, after each round, and more if they are close
+    close: float = Field(default=0.05, ge=0)  # a loss at most so far above the best, relative to it, stays
+    far: float = Field(default=0.5, gt=0)  # a loss so far above the best, relative to it, leaves, whatever the share
     seeds: int = Field(default=1, ge=1)  # trainings per order and round
 
 
@@ -112,16 +116,26 @@ def _finite_or_none(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def kept_after_round(contestants: int, config: RaceConfig) -> int:
-    return max(1, math.ceil(config.kept_share * contestants))
+def kept_after_round(losses: Sequence[float], config: RaceConfig) -> int:
+    """How many of the contestants, given their losses from best to worst, go on.
+
+    A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
+    is dropped. An easy one is decided at once.
+    """
+    best = losses[0]
+    if not math.isfinite(best):
+        return len(losses)
+    kept = max(1, math.ceil(config.kept_share * len(losses)))
+    kept = max(kept, sum(loss <= best * (1 + config.close) for loss in losses))
+    return min(kept, sum(loss <= max(best * (1 + config.far), best + _CLEARLY) for loss in losses))
 
 
 def race_steps(config: RaceConfig, contestants: int) -> int:
-    """Training steps of a whole race, for estimates."""
+    """Training steps of a whole race in which the share decides, for estimates."""
     total = 0
     for steps in config.round_steps:
         total += steps * contestants * config.seeds
-        contestants = kept_after_round(contestants, config)
+        contestants = max(1, math.ceil(config.kept_share * contestants))
     return total
 
 
@@ -169,10 +183,13 @@ def race(
             own = results[place * config.seeds : (place + 1) * config.seeds]
             outcomes[order].append(_merge([result for result in own if result is not None], predictions_N))
         running.sort(key=lambda order: outcomes[order][-1]["loss"])
-        if number + 1 < len(config.round_steps) and len(running) > 1:
-            kept = kept_after_round(len(running), config)
-            left_after |= dict.fromkeys(running[kept:], number)
-            running = running[:kept]
+        if number + 1 == len(config.round_steps):
+            break
+        kept = kept_after_round([outcomes[order][-1]["loss"] for order in running], config)
+        left_after |= dict.fromkeys(running[kept:], number)
+        running = running[:kept]
+        if len(running) == 1:  # decided
+            break
     dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
     tied = dict(zip(running, _tied([outcomes[order][-1] for order in running], predictions_N), strict=True))
     ranked = sorted([*running, *dropped], key=lambda order: math.isinf(outcomes[order][-1]["loss"]))

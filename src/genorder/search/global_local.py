@@ -50,10 +50,11 @@ class GlobalLocal(Search):
     def check(self, problem: SearchProblem) -> None:
         check_initial_pool(self.init, problem.source)
         limit = problem.budget.candidates or CANDIDATE_LIMIT
-        needed = 2 * math.factorial(self._depth(problem.length))
+        depth = self._depth(problem.length)
+        needed = 2 * math.factorial(depth)
         if needed > limit:
             raise InputError(
-                f"--depth {self.depth} profiles 2 x {self.depth}! = {needed:,} candidates in one run, above the limit "
+                f"--depth {self.depth} profiles 2 x {depth}! = {needed:,} candidates in one run, above the limit "
                 f"of {limit:,}; take a smaller --depth, or allow more with --max-candidates"
             )
 

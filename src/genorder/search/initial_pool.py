@@ -31,7 +31,9 @@ def initial_pool(spec: str, count: int, source: CandidateSource, rng: np.random.
     if spec == "random":
         return random_orders(length, count, rng)
     if spec == "sort":
-        return sort_orders(source.reference, count, rng, towards_reverse=True)
+        pool = sort_orders(source.reference, count, rng, towards_reverse=True)
+        # A start that is sorted the wrong way round is the reference: likely where there are few orders.
+        return [order for order in pool if order != source.reference] or pool
     if spec == "block":
         return block_orders(source.reference, count, rng, with_reference=False) or [source.reference]
     if spec == "topo" and source.graph is not None:

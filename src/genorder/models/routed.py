@@ -1,0 +1,86 @@
+"""The routed any-order profiler: which few tokens is each target computed from, and how well?
+
+No autoregressive stack. For each target, a few slots each hold a learned vector of routing logits over the positions
+of input and targets (by position only, not by content). A slot reads the positions that are *available*, weighted by
+the softmax of its logits over them, through its own embedding of token values. The slots of a target, with an
+embedding of its index, go through a network shared by all targets, to the target's logits. Few slots means that few
+tokens can be read: an order is friendly when its targets can be computed from few available tokens. When a favourite
+position is not available, the softmax moves to the next best, so alternatives and directions come out by themselves.
+
+Axes: G groups that share what is available, B samples of a group, L targets, H slots, D width, V vocabulary,
+P positions: the inputs, then the targets, then one that is always available and empty.
+"""
+
+import math
+from typing import final
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class RoutedConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    slots: int = Field(default=3, ge=1)
+    width: int = Field(default=64, ge=1)
+    hidden: int = Field(default=256, ge=1)
+
+
+@final
+class RoutedModel(nn.Module):
+    def __init__(
+        self, config: RoutedConfig, *, vocabulary: int, inputs: int, targets: int, rng: torch.Generator
+    ) -> None:
+        super().__init__()
+        self.config, self.inputs, self.targets, self.vocabulary = config, inputs, targets, vocabulary
+        slots, width, hidden = config.slots, config.width, config.hidden
+        positions = inputs + targets + 1
+
+        def normal(*shape: int, scale: float) -> nn.Parameter:
+            return nn.Parameter(scale * torch.randn(*shape, generator=rng))
+
+        self.routing_LHP = normal(targets, slots, positions, scale=0.1)
+        self.values_HVD = normal(slots, vocabulary + 1, width, scale=1.0)  # the last is of the empty position
+        self.index_LD = normal(targets, width, scale=1.0)
+        read = (slots + 1) * width
+        self.first_RF = normal(read, hidden, scale=math.sqrt(2 / read))
+        self.first_F = nn.Parameter(torch.zeros(hidden))
+        self.second_FF = normal(hidden, hidden, scale=math.sqrt(2 / hidden))
+        self.second_F = nn.Parameter(torch.zeros(hidden))
+        self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
+        self.out_V = nn.Parameter(torch.zeros(vocabulary))
+
+    def weights(self, available_GLP: Tensor) -> Tensor:
+        """Where each slot reads: weights_GHLP, zero where not available."""
+        logits_GHLP = self.routing_LHP.transpose(0, 1).expand(len(available_GLP), -1, -1, -1)
+        return logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
+
+    def forward(self, tokens_GBP: Tensor, available_GLP: Tensor, targets_M: Tensor | None = None) -> Tensor:
+        """logits_GBLV of every target, or of the M targets named, for which `available` has M rows."""
+        groups, samples, _ = tokens_GBP.shape
+        slots, width = self.config.slots, self.config.width
+        routing_LHP, index_LD = self.routing_LHP, self.index_LD
+        if targets_M is not None:
+            routing_LHP, index_LD = routing_LHP[targets_M], index_LD[targets_M]
+        logits_GHLP = routing_LHP.transpose(0, 1).expand(groups, -1, -1, -1)
+        weights_GHLP = logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
+        targets = len(index_LD)
+        # The slots' tables side by side, so that one lookup reads all of them.
+        table_VHD = self.values_HVD.transpose(0, 1).reshape(self.vocabulary + 1, slots * width)
+        values_GBPHD = functional.embedding(tokens_GBP, table_VHD).view(groups, samples, -1, slots, width)
+        values_GHPX = values_GBPHD.permute(0, 3, 2, 1, 4).reshape(groups, slots, -1, samples * width)
+        read_GHLX = weights_GHLP @ values_GHPX
+        read_GBLX = (
+            read_GHLX.view(groups, slots, targets, samples, width)
+            .permute(0, 3, 2, 1, 4)
+            .reshape(groups * samples * targets, slots * width)
+        )
+        # The index embedding meets the first layer once per target, not once per sample.
+        by_index_LF = index_LD @ self.first_RF[slots * width :] + self.first_F
+        hidden_F = (read_GBLX @ self.first_RF[: slots * width]).view(groups * samples, targets, -1) + by_index_LF
+        hidden_F = functional.relu(hidden_F).view(groups * samples * targets, -1)
+        hidden_F = functional.relu(torch.addmm(self.second_F, hidden_F, self.second_FF))
+        logits = torch.addmm(self.out_V, hidden_F, self.out_FV)
+        return logits.view(groups, samples, targets, self.vocabulary)

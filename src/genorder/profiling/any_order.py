@@ -1,0 +1,193 @@
+"""Any-order profiling: one short run of the routed model estimates the loss of any target given any others.
+
+Axes: N samples, G groups, B samples of a group, L targets, P positions (inputs, targets, one that is always empty),
+C orders.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from torch import Tensor
+from torch.nn import functional
+
+from genorder.data import EncodedDataset
+from genorder.execution import StopRequest
+from genorder.models.routed import RoutedConfig, RoutedModel
+from genorder.orders import Order
+from genorder.seeding import derive_seed, numpy_generator, torch_generator
+from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
+
+_ROWS = 40_000  # predictions at once while measuring: enough to fill the cores, few enough for the caches
+
+
+class AnyOrderConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    model: RoutedConfig = RoutedConfig()
+    training: TrainingConfig
+    groups: int = Field(default=16, ge=1)  # of a batch, each with its own random order
+    routing_rate_factor: float = Field(default=17.0, gt=0)  # learning rate of the routing logits, relative
+    validation_samples: int = Field(default=512, ge=2)
+
+
+def positions_of(encoded: EncodedDataset, rows_N: Tensor, empty: int) -> Tensor:
+    """tokens_NP: inputs, targets, and the empty position. A target beyond a sample's length is its padding token."""
+    inputs_NW, targets_NL = encoded.inputs_NW[rows_N], encoded.targets_NL[rows_N]
+    return torch.cat([inputs_NW, targets_NL, torch.full_like(inputs_NW[:, :1], empty)], dim=1).long()
+
+
+def available_before(orders_GL: Tensor, inputs: int) -> Tensor:
+    """available_GLP: for each target, the inputs, the targets emitted before it, and the empty position."""
+    groups, targets = orders_GL.shape
+    step_GL = orders_GL.argsort(dim=1)
+    before_GLL = step_GL[:, None, :] < step_GL[:, :, None]
+    always = torch.ones(groups, targets, 1, dtype=torch.bool, device=orders_GL.device)
+    return torch.cat([always.expand(-1, -1, inputs), before_GLL, always], dim=2)
+
+
+def available_given(emitted_GL: Tensor, inputs: int) -> Tensor:
+    """available_GLP where the same targets have been emitted for all; a target never reads itself."""
+    groups, targets = emitted_GL.shape
+    others_LL = ~torch.eye(targets, dtype=torch.bool, device=emitted_GL.device)
+    always = torch.ones(groups, targets, 1, dtype=torch.bool, device=emitted_GL.device)
+    return torch.cat([always.expand(-1, -1, inputs), emitted_GL[:, None, :] & others_LL, always], dim=2)
+
+
+def fit_any_order(
+    train: EncodedDataset,
+    config: AnyOrderConfig,
+    *,
+    seed: int,
+    checkpoints: CheckpointFolder | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    after_step: Callable[[int, RoutedModel], None] | None = None,
+    stop: StopRequest | None = None,
+) -> tuple[RoutedModel, float]:
+    """Train the routed model on fresh random orders; the model and the seconds it took."""
+    device = train.inputs_NW.device
+    model = RoutedModel(
+        config.model,
+        vocabulary=train.model_vocabulary,
+        inputs=train.input_width,
+        targets=train.target_width,
+        rng=torch_generator(derive_seed(seed, "model")),
+    ).to(device)
+    groups = min(config.groups, config.training.batch_size)
+    samples = config.training.batch_size // groups
+
+    def loss_at(step: int) -> Tensor:
+        rng = numpy_generator(derive_seed(seed, "batch", step))
+        rows_N = torch.from_numpy(rng.integers(len(train), size=groups * samples)).to(device)
+        orders_GL = torch.from_numpy(rng.permuted(np.tile(np.arange(train.target_width), (groups, 1)), axis=1))
+        available_GLP = available_before(orders_GL.to(device), train.input_width)
+        tokens_NP = positions_of(train, rows_N, model.vocabulary)
+        logits_GBLV = model(tokens_NP.view(groups, samples, -1), available_GLP)
+        losses_NL = _losses(logits_GBLV.flatten(0, 1), train, rows_N)
+        return losses_NL.sum() / train.target_lengths_N[rows_N].sum()
+
+    routing = [model.routing_LHP]
+    others = [parameter for name, parameter in model.named_parameters() if name != "routing_LHP"]
+    fitted = fit(
+        model,
+        loss_at,
+        config.training,
+        seed=derive_seed(seed, "fit"),
+        checkpoints=checkpoints,
+        on_progress=on_progress,
+        after_step=(lambda step: after_step(step, model)) if after_step else None,
+        stop=stop,
+        parameter_groups=[{"params": others}, {"params": routing, "rate_factor": config.routing_rate_factor}],
+    )
+    return model, fitted.seconds
+
+
+def _losses(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
+    """losses_NM of the targets, zero beyond a sample's length."""
+    labels_NM = encoded.targets_NL[rows_N].long()
+    index_M = torch.arange(encoded.target_width, device=labels_NM.device)
+    if targets_M is not None:
+        labels_NM, index_M = labels_NM[:, targets_M], targets_M
+    losses_NM = functional.cross_entropy(
+        logits_NMV.float().flatten(0, 1), labels_NM.flatten(), reduction="none"
+    ).view_as(labels_NM)
+    if encoded.is_fixed_length:
+        return losses_NM
+    return losses_NM * (index_M < encoded.target_lengths_N[rows_N][:, None])
+
+
+@final
+class AnyOrderOracle:
+    """What a trained routed model says of the validation samples."""
+
+    def __init__(self, model: RoutedModel, validation: EncodedDataset, samples: int) -> None:
+        self.model = model.eval()
+        self.validation = validation.head(samples)
+        self._rows_N = torch.arange(len(self.validation), device=validation.inputs_NW.device)
+        self._tokens_NP = positions_of(self.validation, self._rows_N, model.vocabulary)
+
+    @property
+    def targets(self) -> int:
+        return self.model.targets
+
+    def losses(self, available_MP: Tensor, targets_M: Tensor | None = None) -> NDArray[np.float64]:
+        """losses_NM of each target (or of those named) given what is available to it, by sample."""
+        chunk = max(1, _ROWS // len(available_MP))
+        parts = []
+        with torch.inference_mode():
+            for rows_B in torch.split(self._rows_N, chunk):
+                logits_BMV = self.model(self._tokens_NP[rows_B][None], available_MP[None], targets_M)[0]
+                parts.append(_losses(logits_BMV, self.validation, rows_B, targets_M).double().cpu().numpy())
+        return np.concatenate(parts)
+
+    def given(self, emitted: Sequence[int], targets: Sequence[int] | None = None) -> NDArray[np.float64]:
+        """losses_NM of all targets, or of those named, once `emitted` are known."""
+        device = self._rows_N.device
+        emitted_1L = torch.zeros(1, self.targets, dtype=torch.bool, device=device)
+        emitted_1L[0, list(emitted)] = True
+        available_LP = available_given(emitted_1L, self.model.inputs)[0]
+        if targets is None:
+            return self.losses(available_LP)
+        targets_M = torch.tensor(list(targets), device=device)
+        return self.losses(available_LP[targets_M], targets_M)
+
+    def of_order(self, order: Order) -> NDArray[np.float64]:
+        """losses_NL of every target when emitted in this order."""
+        orders_1L = torch.tensor([list(order)], device=self._rows_N.device)
+        return self.losses(available_before(orders_1L, self.model.inputs)[0])
+
+
+def greedy_order(oracle: AnyOrderOracle) -> Order:
+    """Emit next the target of least loss given those emitted."""
+    emitted: list[int] = []
+    remaining = list(range(oracle.targets))
+    while remaining:
+        losses_M = oracle.given(emitted, remaining).mean(axis=0)
+        emitted.append(remaining.pop(int(losses_M.argmin())))
+    return Order.of(emitted)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Gains:
+    """How much knowing one target lowers the loss of another, beyond the inputs."""
+
+    alone_L: NDArray[np.float64]  # loss of each target given the inputs alone
+    gain_LL: NDArray[np.float64]  # gain_LL[i, j]: of j from knowing i
+    error_LL: NDArray[np.float64]  # its standard error
+
+
+def pairwise_gains(oracle: AnyOrderOracle) -> Gains:
+    alone_NL = oracle.given([])
+    count, targets = alone_NL.shape
+    gain_LL, error_LL = np.zeros((targets, targets)), np.zeros((targets, targets))
+    for known in range(targets):
+        gained_NL = alone_NL - oracle.given([known])
+        gain_LL[known] = gained_NL.mean(axis=0)
+        error_LL[known] = gained_NL.std(axis=0, ddof=1) / np.sqrt(count)
+    np.fill_diagonal(gain_LL, 0.0)
+    return Gains(alone_NL.mean(axis=0), gain_LL, error_LL)

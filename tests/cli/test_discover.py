@@ -1,0 +1,335 @@
+"""`genorder discover`: its JSON, its screen, what it refuses, and that it continues; `genorder rank --judge race`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_helpers import ENVIRONMENT, PROGRAM, Genorder, files_under
+
+from genorder.cli import discover
+from genorder.search.strategies import STRATEGIES
+from genorder.tasks import make_task, stored_columns
+
+SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
+EXPLORING = {
+    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "profiler.training.steps": 24,
+    "profiler.training.batch_size": 8, "race.training.batch_size": 8, "race.round_steps": [3, 6],
+    **{f"{part}.model.{name}": value for part in ("profiler", "race") for name, value in SMALL_MODEL.items()},
+}  # fmt: skip
+FINAL = {
+    "final.training.steps": 24, "final.training.batch_size": 8,
+    **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
+}  # fmt: skip
+
+
+def changes(settings: dict[str, Any]) -> list[str]:
+    return [part for name, value in settings.items() for part in ("--set", f"{name}={value}")]
+
+
+SQUARE_4 = ("--task", "square", "--length", "4")
+SMALL = ("--threads", "1", *changes({**EXPLORING, **FINAL}))
+DEPTH_2 = ("--depth", "2")
+COMMAND = ("discover", *SQUARE_4, *SMALL, *DEPTH_2)
+KEYS = {
+    "order", "order_in_true_indices", "cost_ratio", "success_rate", "success_rate_given_order", "strategy", "seconds",
+    "seed", "run_dir", "weights_sha256",
+}  # fmt: skip
+RANK = ("rank", *SQUARE_4, "--threads", "1", *changes(EXPLORING), "--judge", "race")
+
+
+def without_time(value: Any) -> Any:
+    if isinstance(value, dict):
+        times = ("seconds", "evaluation_seconds", "run_dir")
+        return {name: without_time(part) for name, part in value.items() if name not in times}
+    return [without_time(part) for part in value] if isinstance(value, list) else value
+
+
+@pytest.fixture
+def data(genorder: Genorder) -> Path:
+    path = Path("my data.jsonl")
+    genorder("generate", *SQUARE_4, "--samples", 300, "--out", path)
+    return path
+
+
+def test_json(genorder: Genorder) -> None:
+    shown = genorder(*COMMAND, "--seed", 4, "--out", "r", "--json")
+    result = shown.result()
+    assert set(result) >= KEYS
+    assert set(result["seconds"]) == {"propose", "race", "train", "evaluate", "total"}
+    columns = stored_columns(make_task("square", 4), 0)
+    assert result["order_in_true_indices"] == [columns[column] for column in result["order"]]
+    assert result["cost_ratio"] >= 1
+    assert 0 <= result["success_rate"] <= 1
+    assert 0 <= result["success_rate_given_order"] <= 1
+    assert (result["strategy"], result["seed"]) == ("global-local", 4)
+    assert Path(result["run_dir"]) == Path("r").resolve()
+    for row in (*result["race"], *result["proposed"]["proposals"]):
+        assert row["order_in_true_indices"] == [columns[column] for column in row["order"]]
+        assert row["cost_ratio"] >= 1
+    assert json.loads(Path("r/result.json").read_text()) == result
+    for said in ("square-L4: 300 training samples", "global-local: 4 runs; about", "local 2 between: 2 candidates"):
+        assert said in shown.err
+    assert genorder("status", "r", "--json").result()["state"] == "finished"
+    assert genorder("evaluate", "r", "--json", "--threads", 1).result()["success_rate"] == result["success_rate"]
+
+
+def test_screen(genorder: Genorder) -> None:
+    shown = genorder(*COMMAND, "--out", "r")
+    result = json.loads(Path("r/result.json").read_text())
+    assert shown.code == 0
+    assert len(shown.out.splitlines()) == 1 + len(result["race"])
+    for said in ("found: ", "it costs ", "success rate ", "in the given order: ", "model in ", "time: propose "):
+        assert said in shown.err
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_strategies(genorder: Genorder, strategy: str) -> None:
+    own = {
+        "global-local": {"depth": 2, "local": "false"},
+        "evolutionary": {"population": 4, "generations": 2, "fitness": "separate", "separate_steps": 3},
+        "random": {"runs": 2, "candidates": 4},
+        "soft-permutation": {"steps": 4},
+    }[strategy]
+    settings = changes({f"search.{name}": value for name, value in own.items()})
+    command = ("discover", *SQUARE_4, *SMALL, "--strategy", strategy, *settings, "--explore-only", "--json")
+    result = genorder(*command).result()
+    assert result["strategy"] == strategy
+    assert sorted(result["order"]) == [0, 1, 2, 3]
+    (run,) = Path("runs").glob("discover-square-L4-*")
+    kept = json.loads((run / "config.json").read_text())
+    assert {name: kept["search"][name] for name in own} == {**own, **({"local": False} if "local" in own else {})}
+
+
+def test_explore_only(genorder: Genorder) -> None:
+    result = genorder(*COMMAND, "--explore-only", "--out", "r", "--json").result()
+    assert set(result["seconds"]) == {"propose", "race", "total"}
+    assert "success_rate" not in result
+    assert not Path("r/model").exists()
+    shown = genorder(*COMMAND, "--explore-only", "--out", "r")
+    assert "found: " in shown.err
+    assert "success rate" not in shown.err
+
+
+def test_no_baseline(genorder: Genorder) -> None:
+    result = genorder(*COMMAND, "--no-baseline", "--out", "r", "--json").result()
+    assert result["success_rate_given_order"] is None
+    assert not Path("r/given").exists()
+    assert "in the given order" not in genorder(*COMMAND, "--no-baseline", "--out", "r").err
+
+
+def test_data_file(genorder: Genorder, data: Path) -> None:
+    result = genorder("discover", data, *SMALL, *DEPTH_2, "--json").result()
+    assert sorted(result["order"]) == [0, 1, 2, 3]
+    assert not {"order_in_true_indices", "cost_ratio"} & set(result)
+    assert set(result) >= KEYS - {"order_in_true_indices", "cost_ratio"}
+    assert result["samples"] == 30
+    assert Path(result["run_dir"]).name.startswith("discover-my-data-")
+    assert "it costs" not in genorder("discover", data, *SMALL, *DEPTH_2).err
+
+
+def test_a_file_of_orders_to_start_from(genorder: Genorder) -> None:
+    Path("orders.json").write_text("[[2, 1, 3, 0], [1, 0, 3, 2]]")
+    result = genorder(*COMMAND, "--init", "orders.json", "--max-runs", 1, "--explore-only", "--json").result()
+    (stage,) = result["proposed"]["stages"]
+    tried = sorted(row["order"] for row in stage["best"])
+    assert tried == [[0, 3, 1, 2], [1, 0, 3, 2], [2, 1, 3, 0], [2, 3, 0, 1]]
+
+
+def test_dry_run_leaves_nothing(genorder: Genorder, tmp_path: Path) -> None:
+    shown = genorder(*COMMAND, "--dry-run", "--out", "r")
+    assert shown.code == 0
+    assert shown.out == ""
+    assert "global 1: 4 candidates, 24 steps" in shown.err
+    plan = genorder(*COMMAND, "--dry-run", "--json").result()
+    names = ["global 1", "global 2", "local 2 within", "local 2 between"]
+    assert [run["name"] for run in plan["runs"]] == names
+    assert set(plan["estimated_seconds"]) == {"propose", "race", "train", "total"}
+    assert plan["strategy"] == "global-local"
+    assert files_under(tmp_path) == {}
+
+
+def test_finished_command_shows_the_same_result_without_work(
+    genorder: Genorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = genorder(*COMMAND, "--out", "r", "--json").result()
+    monkeypatch.setattr(discover, "discover_order", lambda *_, **__: pytest.fail("searched again"))
+    again = genorder(*COMMAND, "--out", "r", "--json")
+    assert again.result() == first
+    assert "r holds the finished run of this command; showing its result" in again.err
+    refused = genorder(*COMMAND, "--seed", 1, "--out", "r")
+    assert refused.code == 2
+    assert "holds a run of another configuration" in refused.err
+
+
+MOMENTS = {
+    "after a stage": ("stage", lambda stage: stage.name == "global 1"),
+    "in a profiling run": ("progress", lambda stage, _: stage == "global 2"),
+    "in the race": ("race", lambda number, done, _: (number, done) == (1, 1)),
+    "in the final training": ("progress", lambda stage, _: stage == "training the winner"),
+}
+
+
+def test_interrupted_command_continues_to_the_same_result(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By Ctrl-C in each of its parts, one after the other."""
+    undisturbed = genorder(*COMMAND, "--out", "undisturbed", "--json").result()
+    for method, is_now in MOMENTS.values():
+        original = getattr(discover._Watcher, method)
+        signals: list[int] = []
+
+        def stopping(
+            watcher: Any, *told: Any, original: Any = original, is_now: Any = is_now, signals: Any = signals
+        ) -> None:
+            original(watcher, *told)
+            if is_now(*told) and not signals:  # a second one would end the command at once
+                signals.append(signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(discover._Watcher, method, stopping)
+            stopped = genorder(*COMMAND, "--out", "r", "--json")
+        assert (stopped.code, stopped.out) == (130, "")
+        assert re.match(r"interrupted: stopped .*; the same command continues from there", stopped.err.splitlines()[-1])
+        assert genorder("status", "r", "--json").result()["state"] == "interrupted"
+    finished = genorder(*COMMAND, "--out", "r", "--json").result()
+    assert finished["order"] == undisturbed["order"]
+    assert finished["weights_sha256"] == undisturbed["weights_sha256"]
+    assert without_time(finished) == without_time(undisturbed)
+
+
+def test_ctrl_c_to_the_program(tmp_path: Path) -> None:
+    long = ("--set", "profiler.training.steps=1000000")
+    command = [PROGRAM, *COMMAND, *long, "--out", str(tmp_path / "r"), "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT) as process:
+        assert process.stderr is not None
+        said = b""
+        while b"global 1: step" not in said:
+            line = process.stderr.readline()
+            assert line, said
+            said += line
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, b"")
+    assert b"Traceback" not in err
+    assert err.splitlines()[-1].startswith(b"interrupted: stopped at step ")
+
+
+def test_a_budget_of_time(genorder: Genorder) -> None:
+    """Decided once: a continued command keeps to it."""
+    command = (*COMMAND, "--explore-only", "--out", "r", "--json")
+    result = genorder(*command, "--budget", "10m").result()
+    assert 1 <= len(result["proposed"]["stages"]) <= 4
+    Path("r/result.json").unlink()
+    assert genorder(*command, "--budget", "10m").result() == result
+
+
+def test_a_budget_of_time_that_is_too_small(genorder: Genorder, tmp_path: Path) -> None:
+    slow = ("--set", "profiler.training.steps=10000000")
+    refused = genorder(*COMMAND, *slow, "--budget", "1s", "--out", "r").error()
+    assert re.fullmatch(
+        r"--budget 1 s is too small for one profiling run and the race after it, which take about \d+ s here; give "
+        r"more, or smaller --set profiler.training.steps",
+        refused,
+    )
+    assert files_under(tmp_path) == {}
+
+
+TASK = "discover --task square --length 4"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        ("discover", "give a DATA file or --task NAME, one of the two; received neither"),
+        (f"{TASK} --budget nonsense", "--budget 'nonsense': expected a time such as 90s, 10m or 2h"),
+        (f"{TASK} --budget 0s", "--budget '0s': expected a time such as 90s, 10m or 2h"),
+        (f"{TASK} --budget 10", "--budget '10': expected a time such as 90s, 10m or 2h"),
+        (f"{TASK} --budget=-5m", "--budget '-5m': expected a time such as 90s, 10m or 2h"),
+        (f"{TASK} --depth 0", "--depth 0: expected a number of blocks, at least 1"),
+        ("discover --task square --length 9 --depth 8", "--depth 8 profiles 2 x 8! = 80,640 candidates in one run,*"),
+        (f"{TASK} --depth 4 --max-candidates 47", "--depth 4 profiles 2 x 4! = 48 candidates*the limit of 47;*"),
+        (f"{TASK} --init short.json", "short.json: entry 2 has 3 indices; the data has 4 targets"),
+        (f"{TASK} --init nosuch.json", "initial pool 'nosuch.json': expected one of random, sort, *JSON file of*"),
+        (f"{TASK} --init vars", "initial pool vars needs a time series of several variables*"),
+        ("discover data.jsonl --init topo", "initial pool topo needs a dependency graph, which only built-in tasks*"),
+        ("discover data.jsonl --length 3", "--length and --hidden-order-seed belong to --task*"),
+        (f"{TASK} --strategy magic", "--strategy 'magic': expected one of global-local, evolutionary, random, soft-*"),
+        (f"{TASK} --strategy random --depth 3", "--strategy random has no setting depth; it has: runs, candidates,*"),
+        (f"{TASK} --strategy soft-permutation --init random", "--strategy soft-permutation has no setting init;*"),
+        (f"{TASK} --set search.foo=1", "--strategy global-local has no setting foo; it has: depth, init, local*"),
+        (f"{TASK} --set search.depth", "--set 'search.depth': expected NAME=VALUE*"),
+        (f'{TASK} --set search.depth="x"', "--strategy global-local: setting depth = 'x'; expected int"),
+        (f"{TASK} --set search.depth=2.5", "--strategy global-local: setting depth = 2.5; expected int"),
+        (f"{TASK} --set search.local=1", "--strategy global-local: setting local = 1; expected bool"),
+        (f"{TASK} --set search.depth.deep=1", "--strategy global-local: setting depth = {'deep': 1}; expected int"),
+        (f"{TASK} --set searching.depth=1", "*there is no setting searching; there are: samples, profiler, race, *"),
+        (f"{TASK} --set final.model.heads=3", "*width 128 is not a multiple of*"),
+        (f"{TASK} --max-runs 0", "a budget of 0 profiling runs is too small: a search needs at least one"),
+        (f"{TASK} --max-candidates 1", "a budget of 1 candidates per run is too small: expected at least 2"),
+        (f"{TASK} --workers 0", "Invalid value for '--workers': *"),
+        (f"{TASK} --preset big", "--preset 'big': expected one of cpu, paper"),
+        ("discover --task square --length 2-4 --strategy soft-permutation", "soft-permutation needs targets of one*"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_bad_input(genorder: Genorder, tmp_path: Path, arguments: str, line: str, dry_run: bool) -> None:
+    (tmp_path / "short.json").write_text("[[0, 1, 2, 3], [0, 1, 2]]")
+    samples = [{"input": [n % 7, n // 7], "target": [n % 3, 1, 2]} for n in range(30)]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, samples)))
+    before = files_under(tmp_path)
+    sizes = ("--set", "samples.train=50", "--set", "samples.validation=5", "--threads", "1")
+    received = genorder(*arguments.split(), *sizes, *(["--dry-run"] if dry_run else [])).error()
+    assert re.fullmatch(".*".join(map(re.escape, line.split("*"))), received), received
+    assert files_under(tmp_path) == before
+
+
+def test_a_judge_that_rank_does_not_have(genorder: Genorder, tmp_path: Path) -> None:
+    refused = genorder("rank", *SQUARE_4, "--threads", 1, "--candidates", "forward", "--judge", "jury").error()
+    assert refused == "--judge 'jury': expected mixture or race"
+    assert files_under(tmp_path) == {}
+
+
+def test_rank_by_a_race(genorder: Genorder) -> None:
+    shown = genorder(*RANK, "--candidates", "forward,reverse,random:3", "--out", "r", "--json")
+    result = shown.result()
+    ranking = result["ranking"]
+    assert [row["rank"] for row in ranking] == list(range(1, len(ranking) + 1))
+    assert set(ranking[0]) == {
+        "order", "order_in_true_indices", "cost_ratio", "rank", "loss", "standard_error", "tied_with_best", "samples",
+        "losses", "left_after_round", "curves", "finite",
+    }  # fmt: skip
+    assert result["round_steps"] == [3, 6]
+    assert set(result["seconds"]) == {"race"}
+    in_the_last = [row for row in ranking if row["left_after_round"] is None]
+    assert ranking[: len(in_the_last)] == in_the_last
+    assert [row["loss"] for row in in_the_last] == sorted(row["loss"] for row in in_the_last)
+    assert ranking[0]["tied_with_best"] is True
+    for row in ranking:
+        rounds = 2 if row["left_after_round"] is None else 1
+        assert len(row["losses"]) == len(row["curves"]) == rounds
+        assert row["loss"] == row["losses"][-1]
+        assert row["samples"] == 30
+        assert row["finite"] is True
+    true = [tuple(row["order_in_true_indices"]) for row in ranking]
+    assert {(0, 1, 2, 3), (3, 2, 1, 0)} <= set(true)
+    assert "race, round 1: " in shown.err
+    again = genorder(*RANK, "--candidates", "forward,reverse,random:3", "--out", "r")
+    assert len(again.out.splitlines()) == 1 + len(ranking)
+    assert Path("r/ranking.csv").read_text().count("\n") == 1 + len(ranking)
+
+
+def test_a_race_ranks_forward_before_reverse(genorder: Genorder) -> None:
+    learning = {
+        "samples.train": 4000, "race.round_steps": [300], "race.training.batch_size": 32, "race.model.width": 32,
+        "race.model.feedforward": 64, "race.training.learning_rate": 0.005,
+    }  # fmt: skip
+    command = (*RANK, *changes(learning), "--task", "relu", "--candidates", "reverse,forward", "--json")
+    first, last = genorder(*command).result()["ranking"]
+    assert (first["order_in_true_indices"], first["cost_ratio"]) == ([0, 1, 2, 3], 1)
+    assert last["order_in_true_indices"] == [3, 2, 1, 0]
+    assert first["loss"] < last["loss"]
+    assert (first["tied_with_best"], last["tied_with_best"]) == (True, False)

@@ -1,0 +1,124 @@
+"""Small problems for every strategy; run as a program, a search that kills itself at a moment of its choice."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from genorder.data import EncodedDataset, encode
+from genorder.models import GPTConfig
+from genorder.orders import CandidateSource, Order
+from genorder.profiling import ProfilerConfig
+from genorder.search import (
+    Evolutionary,
+    GlobalLocal,
+    RandomSearch,
+    Search,
+    SearchProblem,
+    SearchResult,
+    SoftPermutation,
+    Stage,
+)
+from genorder.store import Journal
+from genorder.tasks import make_task, task_splits
+from genorder.training import Progress, TrainingConfig
+
+SEARCHES: dict[str, Search] = {
+    "global-local": GlobalLocal(depth=3),
+    "evolutionary": Evolutionary(population=6, generations=3),
+    "evolutionary, separate": Evolutionary(population=4, generations=3, fitness="separate", separate_steps=6),
+    "random": RandomSearch(runs=3, candidates=5),
+    "soft-permutation": SoftPermutation(steps=24),
+    "soft-permutation, two-stage": SoftPermutation(variant="two-stage", rounds=2, model_steps=8, entropy_steps=6),
+}
+# Training tells of its progress at step 20 and at the last: of the middle and of the end of a run.
+PROFILER = ProfilerConfig(
+    model=GPTConfig(layers=1, heads=2, width=16, feedforward=32, dropout=0.1),
+    training=TrainingConfig(steps=24, batch_size=16, learning_rate=5e-3, warmup_steps=2),
+    curve_points=0,
+)
+
+
+@cache
+def square(length: str) -> tuple[EncodedDataset, EncodedDataset]:
+    splits = task_splits(make_task("square", length), train=300, validation=60, test=1).splits
+    train, validation = (
+        encode(split, input_width=splits.input_width, target_width=splits.target_width)
+        for split in (splits.train, splits.validation)
+    )
+    return train, validation
+
+
+def relabelled(encoded: EncodedDataset, columns: Order) -> EncodedDataset:
+    """Column c of the result is column columns[c]."""
+    return replace(encoded, targets_NL=encoded.targets_NL[:, list(columns)])
+
+
+@contextmanager
+def open_problem(
+    folder: Path, *, length: str = "4", columns: Order | None = None, **options: Any
+) -> Iterator[SearchProblem]:
+    """A problem with a journal and checkpoints of its own; the same folder again continues it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    train, validation = square(length)
+    columns = columns or Order.forward(train.target_width)
+    with Journal(folder / "journal.sqlite") as journal:
+        yield SearchProblem(
+            relabelled(train, columns),
+            relabelled(validation, columns),
+            CandidateSource(columns.inverse()),
+            PROFILER,
+            journal=journal,
+            folder=folder / "checkpoints",
+            **{"seed": 0, **options},
+        )
+
+
+def propose(search: Search, folder: Path, **options: Any) -> SearchResult:
+    with open_problem(folder, **options) as problem:
+        return search.propose(problem)
+
+
+def told(result: SearchResult) -> Any:
+    """All that a result says, but for how long it took."""
+    return without_seconds(result.to_dict())
+
+
+def without_seconds(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_seconds(part) for name, part in value.items() if name != "seconds"}
+    return [without_seconds(part) for part in value] if isinstance(value, list) else value
+
+
+def killed_at(event: int) -> dict[str, Any]:
+    """Callbacks of a problem that end this process, without a chance to tidy up, at that event from 1."""
+    events = 0
+
+    def happened() -> None:
+        nonlocal events
+        events += 1
+        if events == event:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def on_progress(name: str, progress: Progress) -> None:
+        happened()
+
+    def on_stage(stage: Stage) -> None:
+        happened()
+
+    return {"on_progress": on_progress, "on_stage": on_stage}
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    _, case, directory, moment = sys.argv
+    finished = propose(SEARCHES[case], Path(directory), **killed_at(int(moment)))
+    print(json.dumps(told(finished)))

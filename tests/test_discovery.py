@@ -1,0 +1,226 @@
+"""From a dataset to a trained model: what is raced, trained, told, and not done twice."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import torch
+
+from genorder import discovery as module
+from genorder.discovery import MOST_FINALISTS, Discovery, budget_within, discover, estimated_seconds, new_problem
+from genorder.errors import InputError, Interrupted
+from genorder.execution import StopRequest
+from genorder.orders import CandidateSource, Order, random_orders
+from genorder.presets import DiscoveryConfig, resolve_discovery
+from genorder.search import Budget, GlobalLocal, PlannedRun, Proposal, Search, SearchProblem, SearchResult
+from genorder.seeding import numpy_generator
+from genorder.store import RunDirectory
+from genorder.tasks import TaskData, make_task, task_splits
+
+SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
+SETTINGS = {
+    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "race.round_steps": [4, 8],
+    "profiler.training.steps": 8, "profiler.training.batch_size": 8, "race.training.batch_size": 8,
+    "final.training.steps": 24, "final.training.batch_size": 8,
+    **{f"{part}.model.{name}": value for part in ("profiler", "race", "final") for name, value in SMALL_MODEL.items()},
+}  # fmt: skip
+SEARCH = GlobalLocal(depth=2)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@cache
+def config() -> DiscoveryConfig:
+    return resolve_discovery("cpu", "recurrence", settings=[f"{name}={value}" for name, value in SETTINGS.items()])
+
+
+@cache
+def square(length: int) -> TaskData:
+    return task_splits(make_task("square", str(length)), train=300, validation=30, test=30, hidden_order_seed=0)
+
+
+def small(search: Search = SEARCH, *, length: int = 4, **options: Any) -> Discovery:
+    built = square(length)
+    source = CandidateSource(built.true_of_column.inverse(), built.graph_of_columns())
+    given = {"seed": 0, "device": torch.device("cpu"), "workers": 1, **options}
+    return Discovery(built.splits, source, config(), search, **given)
+
+
+@contextmanager
+def run_directory(path: Path) -> Iterator[RunDirectory]:
+    with RunDirectory.open(path, {"verb": "discover"}, command=["test"], environment={}) as directory:
+        yield directory
+
+
+def found_in(path: Path, discovery: Discovery, **options: Any) -> dict[str, Any]:
+    with run_directory(path) as directory:
+        return discover(discovery, directory, **options)
+
+
+def without_time(value: Any) -> Any:
+    if isinstance(value, dict):
+        times = ("seconds", "evaluation_seconds", "run_dir")
+        return {name: without_time(part) for name, part in value.items() if name not in times}
+    return [without_time(part) for part in value] if isinstance(value, list) else value
+
+
+@dataclass(frozen=True)
+class Knowing(Search):
+    """Proposes what it was given, without any work."""
+
+    name: ClassVar[str] = "knowing"
+    orders: tuple[Order, ...]
+
+    def check(self, problem: SearchProblem) -> None: ...
+
+    def plan(self, problem: SearchProblem) -> list[PlannedRun]:
+        return []
+
+    def propose(self, problem: SearchProblem) -> SearchResult:
+        return SearchResult([Proposal(order) for order in self.orders], [])
+
+
+class Notes:
+    """A watcher that writes down what it is told, and may ask for a stop."""
+
+    def __init__(self, stop_at: str = "") -> None:
+        self.stop = StopRequest()
+        self.told: list[str] = []
+        self._stop_at = stop_at
+
+    def progress(self, stage: str, progress: Any) -> None:
+        self._note(stage)
+
+    def stage(self, stage: Any) -> None:
+        self._note(f"{stage.name} done")
+
+    def race(self, round_number: int, done: int, total: int) -> None:
+        self._note(f"round {round_number}: {done} of {total}")
+
+    def _note(self, text: str) -> None:
+        self.told.append(text)
+        self.stop.requested |= text == self._stop_at
+
+
+def test_result(tmp_path: Path) -> None:
+    notes = Notes()
+    result = found_in(tmp_path / "run", small(), watcher=notes)
+    assert sorted(result["order"]) == [0, 1, 2, 3]
+    assert result["given_order"] == [0, 1, 2, 3]
+    assert result["order"] not in result["tied_orders"]
+    assert (result["strategy"], result["seed"]) == ("global-local", 0)
+    assert Path(result["run_dir"]) == tmp_path / "run"
+    assert result["samples"] == 30
+    assert 0 <= result["success_rate"] <= 1
+    assert result["success_rate_given_order"] == result["given"]["success_rate"]
+    seconds = dict(result["seconds"])
+    assert set(seconds) == {"propose", "race", "train", "evaluate", "total"}
+    assert seconds.pop("total") == pytest.approx(sum(seconds.values()))
+    assert (tmp_path / "run" / "model" / "model.json").exists()
+    stages = [text for text in dict.fromkeys(notes.told) if not text.startswith("round")]
+    names = ["global 1", "global 2", "local 2 within", "local 2 between"]
+    assert stages[:8] == [text for name in names for text in (name, f"{name} done")]
+    assert stages[8] == "training the winner"
+    finalists = len(result["race"])
+    assert f"round 0: {finalists} of {finalists}" in notes.told
+
+
+def test_the_given_order_and_its_reverse_are_raced_with_the_proposals(tmp_path: Path) -> None:
+    proposed = tuple(random_orders(4, 12, numpy_generator(0)))
+    result = found_in(tmp_path / "run", small(Knowing(proposed), explore_only=True))
+    raced = {tuple(row["order"]) for row in result["race"]}
+    assert raced == {*(order.indices for order in proposed[:MOST_FINALISTS]), (0, 1, 2, 3), (3, 2, 1, 0)}
+    assert len(raced) == len(result["race"])
+    assert result["order"] == result["race"][0]["order"]
+
+
+def test_explore_only(tmp_path: Path) -> None:
+    result = found_in(tmp_path / "run", small(explore_only=True))
+    assert set(result["seconds"]) == {"propose", "race", "total"}
+    assert not {"success_rate", "given", "weights_sha256"} & set(result)
+    assert not (tmp_path / "run" / "model").exists()
+
+
+def test_without_the_given_order(tmp_path: Path) -> None:
+    whole = found_in(tmp_path / "whole", small())
+    assert whole["order"] != whole["given_order"]
+    assert (tmp_path / "whole" / "given").exists()
+    result = found_in(tmp_path / "run", small(baseline=False))
+    assert (result["given"], result["success_rate_given_order"]) == (None, None)
+    assert not (tmp_path / "run" / "given").exists()
+    assert result["weights_sha256"] == whole["weights_sha256"]
+
+
+@pytest.mark.parametrize("baseline", [True, False])
+def test_a_given_order_that_wins_is_trained_once(tmp_path: Path, baseline: bool) -> None:
+    result = found_in(tmp_path / "run", small(length=1, baseline=baseline))
+    assert result["order"] == [0]
+    assert result["success_rate_given_order"] == result["success_rate"]
+    assert not (tmp_path / "run" / "given").exists()
+
+
+def test_a_second_call_does_nothing_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = found_in(tmp_path / "run", small())
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda *_, **__: pytest.fail("trained again"))
+    assert found_in(tmp_path / "run", small()) == first
+
+
+def test_interrupted_everywhere_and_continued_gives_the_same(tmp_path: Path) -> None:
+    whole = found_in(tmp_path / "whole", small())
+    moments = ["global 1 done", "local 2 within", "round 0: 2 of", "training the winner", "training the given order"]
+    finalists = len(whole["race"])
+    for moment in moments:
+        notes = Notes(moment + f" {finalists}" * moment.endswith("of"))
+        with pytest.raises(Interrupted):
+            found_in(tmp_path / "parts", small(), watcher=notes, stop=notes.stop)
+    assert without_time(found_in(tmp_path / "parts", small())) == without_time(whole)
+
+
+def test_seeds_differ(tmp_path: Path) -> None:
+    first, again, other = (
+        without_time(found_in(tmp_path / str(number), small(seed=seed, explore_only=True)))
+        for number, seed in enumerate((0, 0, 1))
+    )
+    assert first == again
+    assert first["proposed"] != other["proposed"]
+
+
+def test_estimates(tmp_path: Path) -> None:
+    discovery = small()
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory, discovery.encoded())
+        whole, alone, exploring = (
+            estimated_seconds(changed, problem)
+            for changed in (discovery, replace(discovery, baseline=False), replace(discovery, explore_only=True))
+        )
+        assert problem.journal.jobs() == []
+    assert set(whole) == set(alone) == {"propose", "race", "train"}
+    assert set(exploring) == {"propose", "race"}
+    assert all(seconds > 0 and math.isfinite(seconds) for seconds in whole.values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "allowed", "runs"), [(34.0, None, 2), (100.0, None, 9), (100.0, 3, 3), (20.0, None, 1)]
+)
+def test_runs_that_fit_into_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, allowed: int | None, runs: int
+) -> None:
+    """The race takes 10 seconds here, and each of the four planned runs 10."""
+    monkeypatch.setattr(module, "estimated_seconds", lambda *_: {"propose": 40.0, "race": 10.0})
+    discovery = small(budget=Budget(runs=allowed, candidates=99))
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(replace(discovery, budget=Budget()), directory, discovery.encoded())
+        assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
+        with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
+            budget_within(19, discovery, problem)
