@@ -3,14 +3,14 @@ import math
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 from profiling_helpers import FORWARD, REVERSE, all_orders, relu_splits
 
-from genorder.errors import Interrupted
+from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.models import GPTConfig
 from genorder.orders import Order
@@ -23,6 +23,8 @@ SHORT = RaceConfig(
     model=GPTConfig(layers=1, heads=2, width=16, feedforward=32, dropout=0.1),
     training=TrainingConfig(steps=1, batch_size=32, learning_rate=5e-3, warmup_steps=2),
     round_steps=(8, 16, 24),
+    close=0.0,  # the share alone decides
+    far=1e9,
 )
 FIVE = [REVERSE, *all_orders(4)[3:6], FORWARD]
 
@@ -49,6 +51,11 @@ def in_memory(tmp_path: Path, name: str, orders: list[Order], config: RaceConfig
 
 def told(result: RaceResult) -> list[dict[str, Any]]:
     return [vars(contestant) for contestant in result.contestants]
+
+
+def first_comes_first(job: Any) -> list[float]:
+    """Losses of 200 samples that rank orders alphabetically, no two of them alike."""
+    return [10 + job.order[0] + job.order[1] / 10 + job.order[2] / 100] * 200
 
 
 def test_forward_wins(journal: Journal) -> None:
@@ -85,20 +92,20 @@ def test_the_better_half_goes_on(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "orders", "counts"), [(0.5, 8, [8, 4, 2]), (0.5, 3, [3, 2, 1]), (0.1, 9, [9, 1, 1]), (0.9, 3, [3, 3, 3])]
+    ("share", "orders", "counts"), [(0.5, 8, [8, 4, 2]), (0.5, 3, [3, 2, 0]), (0.1, 9, [9, 0, 0]), (0.9, 3, [3, 3, 3])]
 )
 def test_survivors(
     journal: Journal, monkeypatch: pytest.MonkeyPatch, share: float, orders: int, counts: list[int]
 ) -> None:
     def quick(job: Any) -> dict[str, Any]:
-        return {"losses": [float(job.order[0] + job.order[1] / 10)] * 200, "curve": [], "seconds": 0.0}
+        return {"losses": first_comes_first(job), "curve": [], "seconds": 0.0}
 
     monkeypatch.setattr(RACE, "run_job", quick)
     told: list[int] = []
     config = SHORT.model_copy(update={"kept_share": share})
     result = run(journal, all_orders(4)[:orders], config, on_job=lambda number, done, total: told.append(number))
     assert [told.count(number) for number in range(3)] == counts
-    assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: (o[0], o[1]))
+    assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: o.indices)
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
@@ -181,11 +188,15 @@ def test_a_diverged_order_ranks_last(journal: Journal, monkeypatch: pytest.Monke
     def quick(job: Any) -> dict[str, Any]:
         if job.order == FORWARD.indices and job.steps == SHORT.round_steps[diverging_round]:
             return {"losses": None, "curve": [], "why": "the loss became nan", "seconds": 0.0}
-        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
+        return {
+            "losses": [10 + job.order[0] + job.order[1] / 10 + job.order[2] / 100] * 200,
+            "curve": [],
+            "seconds": 0.0,
+        }
 
     monkeypatch.setattr(RACE, "run_job", quick)
     others = [Order((n, *(i for i in range(4) if i != n))) for n in (1, 2, 3)]
-    result = run(journal, [*others, FORWARD])
+    result = run(journal, [*others, FORWARD], SHORT.model_copy(update={"kept_share": 0.7}))
     last = result.contestants[-1]
     assert last.order == FORWARD
     assert last.diverged
@@ -195,14 +206,18 @@ def test_a_diverged_order_ranks_last(journal: Journal, monkeypatch: pytest.Monke
     assert not any(c.diverged for c in result.contestants[:-1])
 
 
-def test_a_single_finalist_that_diverges_is_no_winner(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_diverges_at_last_is_no_winner(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     def quick(job: Any) -> dict[str, Any]:
-        if job.steps == SHORT.round_steps[-1]:
+        if job.steps == SHORT.round_steps[-1] and job.order == FORWARD.indices:
             return {"losses": None, "curve": [], "why": "the loss became nan", "seconds": 0.0}
-        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
+        return {
+            "losses": [10 + job.order[0] + job.order[1] / 10 + job.order[2] / 100] * 200,
+            "curve": [],
+            "seconds": 0.0,
+        }
 
     monkeypatch.setattr(RACE, "run_job", quick)
-    result = run(journal, [FORWARD, REVERSE])
+    result = run(journal, [FORWARD, REVERSE], SHORT.model_copy(update={"close": 1e9}))
     assert result.winner == REVERSE
     assert [c.diverged for c in result.contestants] == [False, True]
 
@@ -229,7 +244,33 @@ def test_one_order(journal: Journal) -> None:
     result = run(journal, [REVERSE])
     assert result.winner == REVERSE
     assert result.tied == [REVERSE]
-    assert len(result.contestants[0].losses) == 3
+    assert len(result.contestants[0].losses) == 1  # nobody to race against
+
+
+@pytest.mark.parametrize(
+    ("losses", "kept"),
+    [
+        ([1.0, 1.01, 1.04, 1.05], 4),  # nothing learnt yet: all go on
+        ([1.0, 1.2, 1.3, 1.4], 2),  # the better half
+        ([1.0, 1.01, 1.04, 1.3], 3),  # the close ones too
+        ([0.2, 1.7, 1.8, 1.9], 1),  # decided
+        ([1.0, 1.4, 1.6, 1.7], 2),
+        ([1.0, 1.6, 1.7, 1.8], 1),
+        ([0.01, 0.05, 0.08, 0.3], 2),  # nearly zero, all of them: not far apart
+        ([1.0, math.inf, math.inf, math.inf], 1),
+        ([math.inf, math.inf], 2),
+        ([1.0], 1),
+    ],
+)
+def test_who_goes_on(losses: list[float], kept: int) -> None:
+    config = SHORT.model_copy(update={"close": 0.05, "far": 0.5})
+    assert RACE.kept_after_round(losses, config) == kept
+
+
+def test_a_race_of_nobody() -> None:
+    train, validation = relu_splits("4")
+    with pytest.raises(InputError, match="at least one order"):
+        race(train, validation, [], SHORT, seed=0, folder=Path(), journal=cast(Journal, None))
 
 
 def test_variable_length_counts_predictions(journal: Journal) -> None:
@@ -250,7 +291,11 @@ def test_all_orders_see_the_same_batches_and_start_from_the_same_weights(
 
     def quick(job: Any) -> dict[str, Any]:
         seeds.setdefault((*job.order, job.steps), []).append(job.seed)
-        return {"losses": [float(job.order[0])] * 200, "curve": [], "seconds": 0.0}
+        return {
+            "losses": [10 + job.order[0] + job.order[1] / 10 + job.order[2] / 100] * 200,
+            "curve": [],
+            "seconds": 0.0,
+        }
 
     monkeypatch.setattr(RACE, "run_job", quick)
     run(journal, FIVE, SHORT.model_copy(update={"seeds": 2}))

@@ -52,18 +52,12 @@ class RoutedModel(nn.Module):
         self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
         self.out_V = nn.Parameter(torch.zeros(vocabulary))
 
-    def weights(self, available_GLP: Tensor) -> Tensor:
-        """Where each slot reads: weights_GHLP, zero where not available."""
-        logits_GHLP = self.routing_LHP.transpose(0, 1).expand(len(available_GLP), -1, -1, -1)
-        return logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
-
     def forward(self, tokens_GBP: Tensor, available_GLP: Tensor, targets_M: Tensor | None = None) -> Tensor:
         """logits_GBLV of every target, or of the M targets named, for which `available` has M rows."""
         groups, samples, _ = tokens_GBP.shape
         slots, width = self.config.slots, self.config.width
-        routing_LHP, index_LD = self.routing_LHP, self.index_LD
-        if targets_M is not None:
-            routing_LHP, index_LD = routing_LHP[targets_M], index_LD[targets_M]
+        chosen = slice(None) if targets_M is None else targets_M
+        routing_LHP, index_LD = self.routing_LHP[chosen], self.index_LD[chosen]
         logits_GHLP = routing_LHP.transpose(0, 1).expand(groups, -1, -1, -1)
         weights_GHLP = logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
         targets = len(index_LD)
