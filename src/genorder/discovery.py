@@ -141,6 +141,7 @@ def new_problem(
         *encoded,
         source=discovery.source,
         profiler=discovery.config.profiler,
+        any_order=discovery.config.any_order,
         seed=derive_seed(discovery.seed, "search"),
         journal=directory.journal,
         folder=directory.checkpoints("search"),

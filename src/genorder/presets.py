@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from genorder.errors import InputError
 from genorder.models import GPTConfig
-from genorder.profiling import ProfilerConfig, RaceConfig
+from genorder.profiling import AnyOrderConfig, ProfilerConfig, RaceConfig
 from genorder.training import TrainingConfig
 
 Family = Literal["recurrence", "prod", "delay"]
@@ -143,6 +143,7 @@ class DiscoveryConfig(BaseModel):
 
     samples: SampleSizes
     profiler: ProfilerConfig
+    any_order: AnyOrderConfig
     race: RaceConfig
     final: FinalConfig
 
@@ -163,6 +164,7 @@ def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
             samples=final.samples,
             # A search profiles many candidates in many runs: those that are surely worse are dropped early.
             profiler=exploration.profiler.model_copy(update={"exact": False, "curve_points": 0}),
+            any_order=AnyOrderConfig(),  # half a minute at 20 targets on two cores
             race=exploration.race,
             final=FinalConfig(model=final.model, training=final.training),
         )

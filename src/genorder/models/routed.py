@@ -52,6 +52,12 @@ class RoutedModel(nn.Module):
         self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
         self.out_V = nn.Parameter(torch.zeros(vocabulary))
 
+    def slot_weights(self, available_LP: Tensor) -> Tensor:
+        """Where each slot reads: weights_HLP."""
+        with torch.no_grad():
+            logits_HLP = self.routing_LHP.transpose(0, 1).masked_fill(~available_LP, -math.inf)
+            return logits_HLP.softmax(dim=-1)
+
     def forward(self, tokens_GBP: Tensor, available_GLP: Tensor, targets_M: Tensor | None = None) -> Tensor:
         """logits_GBLV of every target, or of the M targets named, for which `available` has M rows."""
         groups, samples, _ = tokens_GBP.shape

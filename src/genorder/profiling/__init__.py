@@ -1,5 +1,6 @@
 """Ranking orders by short runs of small models."""
 
+from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
 from genorder.profiling.race import Contestant, RaceConfig, RaceResult, race, race_steps
 from genorder.profiling.scoring import (
@@ -12,6 +13,7 @@ from genorder.profiling.scoring import (
 )
 
 __all__ = [
+    "AnyOrderConfig",
     "Contestant",
     "Profile",
     "ProfilerConfig",

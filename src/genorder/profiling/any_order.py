@@ -29,7 +29,9 @@ class AnyOrderConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     model: RoutedConfig = RoutedConfig()
-    training: TrainingConfig
+    training: TrainingConfig = TrainingConfig(
+        steps=400, batch_size=256, learning_rate=3e-3, warmup_steps=50, beta2=0.98, weight_decay=0.0
+    )
     groups: int = Field(default=16, ge=1)  # of a batch, each with its own random order
     routing_rate_factor: float = Field(default=17.0, gt=0)  # learning rate of the routing logits, relative
     validation_samples: int = Field(default=512, ge=2)
@@ -58,25 +60,29 @@ def available_given(emitted_GL: Tensor, inputs: int) -> Tensor:
     return torch.cat([always.expand(-1, -1, inputs), emitted_GL[:, None, :] & others_LL, always], dim=2)
 
 
+def routed_model(train: EncodedDataset, config: AnyOrderConfig, seed: int) -> RoutedModel:
+    """A fresh one for this data."""
+    return RoutedModel(
+        config.model,
+        vocabulary=train.model_vocabulary,
+        inputs=train.input_width,
+        targets=train.target_width,
+        rng=torch_generator(derive_seed(seed, "model")),
+    ).to(train.inputs_NW.device)
+
+
 def fit_any_order(
+    model: RoutedModel,
     train: EncodedDataset,
     config: AnyOrderConfig,
     *,
     seed: int,
     checkpoints: CheckpointFolder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-    after_step: Callable[[int, RoutedModel], None] | None = None,
     stop: StopRequest | None = None,
-) -> tuple[RoutedModel, float]:
-    """Train the routed model on fresh random orders; the model and the seconds it took."""
+) -> float:
+    """Train the model in place on fresh random orders; the seconds it took."""
     device = train.inputs_NW.device
-    model = RoutedModel(
-        config.model,
-        vocabulary=train.model_vocabulary,
-        inputs=train.input_width,
-        targets=train.target_width,
-        rng=torch_generator(derive_seed(seed, "model")),
-    ).to(device)
     groups = min(config.groups, config.training.batch_size)
     samples = config.training.batch_size // groups
 
@@ -99,11 +105,10 @@ def fit_any_order(
         seed=derive_seed(seed, "fit"),
         checkpoints=checkpoints,
         on_progress=on_progress,
-        after_step=(lambda step: after_step(step, model)) if after_step else None,
         stop=stop,
         parameter_groups=[{"params": others}, {"params": routing, "rate_factor": config.routing_rate_factor}],
     )
-    return model, fitted.seconds
+    return fitted.seconds
 
 
 def _losses(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
@@ -133,6 +138,13 @@ class AnyOrderOracle:
     @property
     def targets(self) -> int:
         return self.model.targets
+
+    def with_broken(self, position: int) -> "AnyOrderOracle":
+        """The same, but with the tokens at one position moved on by one sample: what they told is lost."""
+        broken = AnyOrderOracle(self.model, self.validation, len(self.validation))
+        broken._tokens_NP = self._tokens_NP.clone()
+        broken._tokens_NP[:, position] = self._tokens_NP[:, position].roll(1)
+        return broken
 
     def losses(self, available_MP: Tensor, targets_M: Tensor | None = None) -> NDArray[np.float64]:
         """losses_NM of each target (or of those named) given what is available to it, by sample."""

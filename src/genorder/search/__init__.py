@@ -1,5 +1,6 @@
 """Strategies that propose orders; the race of finalists decides among them."""
 
+from genorder.search.any_order import AnyOrder
 from genorder.search.base import Budget, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
@@ -9,6 +10,7 @@ from genorder.search.soft_permutation import SoftPermutation
 
 __all__ = [
     "NAMED_POOLS",
+    "AnyOrder",
     "Budget",
     "Evolutionary",
     "GlobalLocal",

@@ -20,7 +20,7 @@ from genorder.data import EncodedDataset
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Order
-from genorder.profiling import Profile, ProfilerConfig, profile_orders
+from genorder.profiling import AnyOrderConfig, Profile, ProfilerConfig, profile_orders
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint, fingerprint_arrays
 from genorder.training import Progress
@@ -120,6 +120,7 @@ class SearchProblem:
     seed: int
     journal: Journal
     folder: Path  # for checkpoints
+    any_order: AnyOrderConfig = field(default_factory=AnyOrderConfig)
     budget: Budget = field(default_factory=Budget)
     on_stage: Callable[[Stage], None] | None = None
     on_progress: Callable[[str, Progress], None] | None = None

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, get_args, get_type_hints
 
 from genorder.errors import InputError
+from genorder.search.any_order import AnyOrder
 from genorder.search.base import Search
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
@@ -12,9 +13,9 @@ from genorder.search.random_search import RandomSearch
 from genorder.search.soft_permutation import SoftPermutation
 
 STRATEGIES: dict[str, type[Search]] = {
-    kind.name: kind for kind in (GlobalLocal, Evolutionary, RandomSearch, SoftPermutation)
+    kind.name: kind for kind in (AnyOrder, GlobalLocal, Evolutionary, RandomSearch, SoftPermutation)
 }
-DEFAULT_STRATEGY = GlobalLocal.name
+DEFAULT_STRATEGY = AnyOrder.name
 
 
 def make_search(name: str, settings: Mapping[str, Any]) -> Search:

@@ -1,0 +1,66 @@
+"""What each target is computed from, by breaking one position after another.
+
+A position matters to a target if the target's loss rises when the tokens at that position are shuffled among the
+samples. Axes: N samples, L targets, P positions.
+"""
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import torch
+
+from genorder.orders import Order
+from genorder.profiling.any_order import AnyOrderOracle, available_before
+
+_PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
+_PARENT_ERRORS = 4.0  # standard errors that it must exceed
+_ROUTED = 0.01  # weight of a slot below which a position is taken not to be read
+_MOST_ROWS = 20_000  # predictions per position: fewer samples for long targets
+
+
+@final
+@dataclass(frozen=True)
+class Dependency:
+    target: int
+    inputs: list[int]  # positions of the input, strongest first
+    targets: list[int]  # of the targets before it in the order, strongest first
+    loss: float  # with all of them
+    loss_without: dict[str, float]  # rise of the loss when that position is broken, by "x3" or "y5"
+
+
+def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
+    """The parents of every target, when they are emitted in this order."""
+    model = oracle.model
+    inputs, targets = model.inputs, model.targets
+    oracle = AnyOrderOracle(model, oracle.validation, max(64, _MOST_ROWS // targets))
+    device = oracle.validation.inputs_NW.device
+    available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
+    read_LP = model.slot_weights(available_LP).amax(dim=0) >= _ROUTED
+    whole_NL = oracle.losses(available_LP)
+    count = len(whole_NL)
+    rise_PL, error_PL = np.zeros((inputs + targets, targets)), np.zeros((inputs + targets, targets))
+    for position in range(inputs + targets):
+        readers_M = read_LP[:, position].nonzero()[:, 0]
+        if len(readers_M):
+            broken = oracle.with_broken(position)
+            risen_NM = broken.losses(available_LP[readers_M], readers_M) - whole_NL[:, readers_M.cpu().numpy()]
+            rise_PL[position, readers_M.cpu().numpy()] = risen_NM.mean(axis=0)
+            error_PL[position, readers_M.cpu().numpy()] = risen_NM.std(axis=0, ddof=1) / np.sqrt(count)
+    return [
+        _dependency(target, rise_PL[:, target], error_PL[:, target], float(whole_NL[:, target].mean()), inputs)
+        for target in range(targets)
+    ]
+
+
+def _dependency(target: int, rise_P: np.ndarray, error_P: np.ndarray, loss: float, inputs: int) -> Dependency:
+    enough_P = (rise_P >= _PARENT_SHARE * rise_P.max()) & (rise_P > _PARENT_ERRORS * error_P)
+    parents = [int(p) for p in np.argsort(-rise_P) if enough_P[p]]
+    names = {p: f"x{p}" if p < inputs else f"y{p - inputs}" for p in parents}
+    return Dependency(
+        target,
+        [p for p in parents if p < inputs],
+        [p - inputs for p in parents if p >= inputs],
+        loss,
+        {names[p]: float(rise_P[p]) for p in parents},
+    )
