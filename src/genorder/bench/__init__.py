@@ -2,5 +2,6 @@
 
 from genorder.bench.scoring import ScoringRow, bench_scoring
 from genorder.bench.training import BenchRow, bench_training, matmul_gflops
+from genorder.bench.workers import WorkersRow, bench_workers
 
-__all__ = ["BenchRow", "ScoringRow", "bench_scoring", "bench_training", "matmul_gflops"]
+__all__ = ["BenchRow", "ScoringRow", "WorkersRow", "bench_scoring", "bench_training", "bench_workers", "matmul_gflops"]

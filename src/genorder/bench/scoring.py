@@ -7,6 +7,7 @@ plain way is timed on a part of the candidates, since each of them takes it the 
 
 import itertools
 import resource
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -19,7 +20,14 @@ from genorder.data import EncodedDataset, encode
 from genorder.models import GPT, GPTConfig
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
-from genorder.profiling.scoring import RacingConfig, compare_with_best, exact_scores, plain_scores, racing_scores
+from genorder.profiling.scoring import (
+    RacingConfig,
+    Scores,
+    compare_with_best,
+    exact_scores,
+    plain_scores,
+    racing_scores,
+)
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.tasks import make_task, task_splits
 from genorder.training import BatchPlan, TrainingConfig, fit
@@ -55,24 +63,49 @@ class ScoringRow:
 def bench_scoring(device: torch.device, on_row: Callable[[ScoringRow], None] = lambda row: None) -> list[ScoringRow]:
     rows = []
     for blocks, length in ((6, 10), (7, 20)):
-        for row in _measure(device, blocks, length, seed=0):
+        for row in _measure(ScoringCase.trained(device, blocks, length, seed=0)):
             rows.append(row)
             on_row(row)
     return rows
 
 
-def _measure(device: torch.device, blocks: int, length: int, seed: int) -> list[ScoringRow]:
-    task = make_task("square", length)
-    data = task_splits(task, train=50_000, validation=1_000, test=1, hidden_order_seed=seed)
-    train, validation = (
-        encode(split, input_width=length, target_width=length).to(device)
-        for split in (data.splits.train, data.splits.validation)
-    )
-    orders = block_candidates(length, blocks, seed)
-    model = _trained(train, orders, seed)
-    name = f"T = {len(orders):,}, L = {length}"
+@final
+@dataclass(frozen=True, eq=False)
+class ScoringCase:
+    name: str
+    model: GPT
+    validation: EncodedDataset
+    orders: list[Order]
+    seed: int
 
-    picked = numpy_generator(seed).choice(len(orders), min(_PLAIN_CANDIDATES, len(orders)), replace=False)
+    @classmethod
+    def trained(cls, device: torch.device, blocks: int, length: int, seed: int) -> "ScoringCase":
+        data = task_splits(make_task("square", length), train=50_000, validation=1_000, test=1, hidden_order_seed=seed)
+        train, validation = (
+            encode(split, input_width=length, target_width=length).to(device)
+            for split in (data.splits.train, data.splits.validation)
+        )
+        orders = block_candidates(length, blocks, seed)
+        name = f"T = {len(orders):,}, L = {length}"
+        return cls(name, _trained(train, orders, seed), validation, orders, seed)
+
+
+def racing_winner(racing: Scores) -> int:
+    """The candidate of lowest loss among those that stayed in the race to its end."""
+    finalists = np.flatnonzero(racing.scored_C == racing.scored_C.max())
+    return int(finalists[np.nanargmin(np.nanmean(racing.losses_CN[finalists], axis=1))])
+
+
+def winner_agrees(exact: Scores, racing: Scores) -> bool:
+    """Is racing's winner the best of exact scoring, or tied with it within the standard error?"""
+    _, differences, errors = compare_with_best(exact.losses_CN, exact.predictions_N)
+    winner = racing_winner(racing)
+    return bool(differences[winner] <= errors[winner])
+
+
+def _measure(case: ScoringCase) -> list[ScoringRow]:
+    name, model, validation, orders = case.name, case.model, case.validation, case.orders
+    picked = numpy_generator(case.seed).choice(len(orders), min(_PLAIN_CANDIDATES, len(orders)), replace=False)
     started = time.perf_counter()
     plain = plain_scores(model, validation, [orders[index] for index in picked])
     plain_seconds = (time.perf_counter() - started) * len(orders) / len(picked)
@@ -80,16 +113,13 @@ def _measure(device: torch.device, blocks: int, length: int, seed: int) -> list[
     started = time.perf_counter()
     exact = exact_scores(model, validation, orders)
     exact_seconds = time.perf_counter() - started
-    _, differences, errors = compare_with_best(exact.losses_CN, exact.predictions_N)
     difference = float(np.abs(exact.losses_CN[picked].mean(axis=1) - plain.losses_CN.mean(axis=1)).max())
 
     started = time.perf_counter()
     racing = racing_scores(model, validation, orders, RacingConfig())
     racing_seconds = time.perf_counter() - started
-    finalists = np.flatnonzero(racing.scored_C == racing.scored_C.max())
-    winner = finalists[np.nanargmin(np.nanmean(racing.losses_CN[finalists], axis=1))]
-    agrees = bool(differences[winner] <= errors[winner])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    agrees = winner_agrees(exact, racing)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
     return [
         ScoringRow(
             f"{name}: shared prefixes", "plain", plain_seconds / exact_seconds, exact_seconds, plain_seconds,

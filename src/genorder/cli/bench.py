@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from genorder.bench import bench_scoring, bench_training
+from genorder.bench import bench_scoring, bench_training, bench_workers
 from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.errors import InputError
@@ -15,8 +15,9 @@ from genorder.execution import choose_device, set_threads
 _BENCHES: dict[str, Callable[[torch.device, Callable[[object], None]], Sequence[Any]]] = {
     "training": bench_training,
     "scoring": bench_scoring,
+    "workers": bench_workers,
 }
-_MINUTES = {"training": "about five minutes", "scoring": "about ten minutes"}
+_MINUTES = {"training": "about five minutes", "scoring": "about ten minutes", "workers": "about two minutes"}
 
 
 def bench(

@@ -159,7 +159,7 @@ def race(
     running = list(dict.fromkeys(orders))
     if not running:
         raise InputError("a race needs at least one order, received none")
-    data, digest = _keep_data(train, validation, folder)
+    data, digest = keep_data(train, validation, folder)
     device = train.inputs_NW.device.type
     if workers is None:
         workers = torch.get_num_threads() if device == "cpu" else 1
@@ -272,7 +272,7 @@ def _tied(outcomes: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> l
     return tied
 
 
-def _keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
+def keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
     """Write the encoded samples where workers can read them."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "race-data.safetensors"

@@ -1,0 +1,80 @@
+"""The race's jobs: one worker with all threads against one worker per thread, with one each."""
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from genorder.data import encode
+from genorder.execution import map_jobs
+from genorder.orders import Order, random_orders
+from genorder.presets import cpu_exploration
+from genorder.profiling.race import RaceJob, keep_data, run_job
+from genorder.seeding import numpy_generator
+from genorder.tasks import make_task, task_splits
+
+_JOBS = 8
+_STEPS = 150
+
+
+@final
+@dataclass(frozen=True)
+class WorkersRow:
+    name: str
+    baseline: str
+    ratio: float
+    seconds: float
+    baseline_seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {self.ratio:.2f} x {self.baseline} "
+            f"({self.seconds:.1f} s against {self.baseline_seconds:.1f} s)"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def bench_workers(device: torch.device, on_row: Callable[[WorkersRow], None] = lambda row: None) -> list[WorkersRow]:
+    """Eight jobs of a race's first round, the start of the processes included."""
+    threads = max(2, torch.get_num_threads())
+    rows = []
+    for length in (10, 20, 40):
+        jobs = _jobs(length, device)
+        # Taking turns, so that a change of the machine's speed meets both; the first turn warms up.
+        together, apart = [], []
+        for _ in range(2):
+            together.append(_seconds(jobs, workers=1, threads=threads))
+            apart.append(_seconds(jobs, workers=threads, threads=1))
+        row = WorkersRow(
+            f"L = {length}: {threads} workers with one thread each",
+            f"one worker with {threads} threads",
+            min(together) / min(apart),
+            min(apart),
+            min(together),
+        )
+        rows.append(row)
+        on_row(row)
+    return rows
+
+
+def _jobs(length: int, device: torch.device) -> list[RaceJob]:
+    splits = task_splits(make_task("relu", length), train=20_000, validation=500, test=1).splits
+    train, validation = (
+        encode(split, input_width=length, target_width=length).to(device) for split in (splits.train, splits.validation)
+    )
+    data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
+    orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
+    config = cpu_exploration("recurrence").race
+    return [RaceJob(data, digest, device.type, order.indices, config, _STEPS, 0) for order in orders]
+
+
+def _seconds(jobs: list[RaceJob], *, workers: int, threads: int) -> float:
+    started = time.perf_counter()
+    list(map_jobs(run_job, jobs, workers=workers, threads=threads))
+    return time.perf_counter() - started
