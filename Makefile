@@ -17,7 +17,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/python examples/two_orders.py --task square --steps 400
+	$(BIN)/genorder discover --task square --length 20 --set final.training.steps=400 --out runs/demo
 
 test: setup
 	$(BIN)/ruff check .

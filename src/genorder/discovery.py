@@ -14,12 +14,11 @@ from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_eval
 from genorder.orders import CandidateSource, Order, deduplicated
 from genorder.presets import DiscoveryConfig
 from genorder.profiling import race, race_steps, seconds_per_candidate
-from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
+from genorder.search import MOST_PROPOSALS, Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
-MOST_FINALISTS = 8  # of the proposals; the given order and its reverse join them
 _RACING_SAVES = 4.0  # of scoring, against all candidates on all samples; seen at 1,440 candidates
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 
@@ -153,7 +152,7 @@ def new_problem(
 
 
 def _finalists(proposed: SearchResult) -> list[Order]:
-    return [proposal.order for proposal in proposed.proposals[:MOST_FINALISTS]]
+    return [proposal.order for proposal in proposed.proposals[:MOST_PROPOSALS]]
 
 
 def _search_seconds(proposed: SearchResult) -> float:
@@ -162,18 +161,22 @@ def _search_seconds(proposed: SearchResult) -> float:
 
 def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str, float]:
     """Of each part, from real steps on this machine. Rough: how much scoring and racing can skip is not known yet."""
-    profiling, final = discovery.config.profiling_run(), discovery.final_run(Order.forward(problem.length))
-    explorer = dataclasses.replace(final, config=profiling)
-    model = explorer.new_model()
-    step = seconds_per_step(explorer, model, budget=1.0)
-    scoring = seconds_per_candidate(model, problem.validation)
-    if not discovery.config.profiler.exact:
-        scoring /= _RACING_SAVES
+    final = discovery.final_run(Order.forward(problem.length))
     runs = discovery.search.plan(problem)
-    parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
+    step = discovery.search.own_seconds_per_step(problem)
+    if step is not None:
+        parts = {"propose": step * sum(run.steps for run in runs)}
+    else:
+        explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
+        model = explorer.new_model()
+        step = seconds_per_step(explorer, model, budget=1.0)
+        scoring = seconds_per_candidate(model, problem.validation)
+        if not discovery.config.profiler.exact:
+            scoring /= _RACING_SAVES
+        parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
-    parts["race"] = race_step * race_steps(discovery.config.race, MOST_FINALISTS + 2)
+    parts["race"] = race_step * race_steps(discovery.config.race, discovery.search.finalists + 2)
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
         steps = trainings * final.config.training.steps
@@ -182,15 +185,23 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
 
 
 def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
-    """So many profiling runs as fit into the seconds of exploring. Raises InputError if not even one does."""
+    """So many profiling runs, or steps, as fit into the seconds of exploring. Raises InputError if not even one does.
+
+    Half of the time of the first run must be there for a strategy that trains a model of its own: it takes fewer steps.
+    """
     estimate = estimated_seconds(dataclasses.replace(discovery, explore_only=True), problem)
     runs = discovery.search.plan(problem)
+    left = seconds - estimate["race"]
     per_run = estimate["propose"] / max(1, len(runs))
-    affordable = int((seconds - estimate["race"]) / per_run) if per_run else len(runs)
-    if affordable < 1:
+    own = discovery.search.own_seconds_per_step(problem) is not None
+    if left < per_run * (0.5 if own else 1.0):
         needed = per_run + estimate["race"]
         raise InputError(
             f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
-            f"{needed:.0f} s here; give more, or smaller --set profiler.training.steps"
+            f"{needed:.0f} s here; give more, or fewer steps by --set"
         )
+    if own:
+        steps = sum(run.steps for run in runs)
+        return dataclasses.replace(discovery.budget, steps=int(steps * left / estimate["propose"]))
+    affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

@@ -59,9 +59,9 @@ def test_block_is_the_reference_in_blocks_of_five() -> None:
     assert [list(order) for order in blocks] == [[*REFERENCE.indices[5:], *REFERENCE.indices[:5]]]
 
 
-def test_block_of_a_single_block_has_nothing_but_the_reference() -> None:
-    source = CandidateSource(Order((2, 0, 1)))
-    assert initial_pool("block", 5, source, numpy_generator(0)) == [source.reference]
+def test_block_needs_more_than_one_block() -> None:
+    with pytest.raises(InputError, match="only one block"):
+        initial_pool("block", 5, CandidateSource(Order((2, 0, 1))), numpy_generator(0))
 
 
 def test_pools_of_time_series() -> None:

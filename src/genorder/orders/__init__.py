@@ -2,6 +2,7 @@
 
 from genorder.orders.candidate_spec import CandidateSource, parse_candidates, read_orders
 from genorder.orders.candidates import (
+    BLOCK,
     block_orders,
     deduplicated,
     random_orders,
@@ -16,6 +17,7 @@ from genorder.orders.order import Order
 from genorder.orders.parse import parse_order
 
 __all__ = [
+    "BLOCK",
     "CandidateSource",
     "DependencyGraph",
     "Order",

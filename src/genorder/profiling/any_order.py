@@ -40,7 +40,7 @@ class AnyOrderConfig(BaseModel):
 def positions_of(encoded: EncodedDataset, rows_N: Tensor, empty: int) -> Tensor:
     """tokens_NP: inputs, targets, and the empty position. A target beyond a sample's length is its padding token."""
     inputs_NW, targets_NL = encoded.inputs_NW[rows_N], encoded.targets_NL[rows_N]
-    return torch.cat([inputs_NW, targets_NL, torch.full_like(inputs_NW[:, :1], empty)], dim=1).long()
+    return torch.cat([inputs_NW, targets_NL, torch.full_like(targets_NL[:, :1], empty)], dim=1).long()
 
 
 def available_before(orders_GL: Tensor, inputs: int) -> Tensor:
@@ -172,13 +172,26 @@ class AnyOrderOracle:
         orders_1L = torch.tensor([list(order)], device=self._rows_N.device)
         return self.losses(available_before(orders_1L, self.model.inputs)[0])
 
+    def mean_given(self, emitted: Sequence[int], targets: Sequence[int]) -> NDArray[np.float64]:
+        """losses_M of the targets named once `emitted` are known, each a mean over the samples that have it."""
+        lengths_N = self.validation.target_lengths_N.cpu().numpy()
+        samples_M = (lengths_N[:, None] > np.array(targets)).sum(axis=0)
+        losses_M: NDArray[np.float64] = self.given(emitted, targets).sum(axis=0) / np.maximum(samples_M, 1)
+        return losses_M
+
+    def mean_of_order(self, order: Order) -> NDArray[np.float64]:
+        """losses_N whose mean is the loss per prediction, of targets emitted in this order."""
+        lengths_N = self.validation.target_lengths_N.cpu().numpy()
+        losses_N: NDArray[np.float64] = self.of_order(order).sum(axis=1) / lengths_N.mean()
+        return losses_N
+
 
 def greedy_order(oracle: AnyOrderOracle) -> Order:
     """Emit next the target of least loss given those emitted."""
     emitted: list[int] = []
     remaining = list(range(oracle.targets))
     while remaining:
-        losses_M = oracle.given(emitted, remaining).mean(axis=0)
+        losses_M = oracle.mean_given(emitted, remaining)
         emitted.append(remaining.pop(int(losses_M.argmin())))
     return Order.of(emitted)
 

@@ -1,7 +1,16 @@
 """Strategies that propose orders; the race of finalists decides among them."""
 
 from genorder.search.any_order import AnyOrder
-from genorder.search.base import Budget, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search.base import (
+    MOST_PROPOSALS,
+    Budget,
+    PlannedRun,
+    Proposal,
+    Search,
+    SearchProblem,
+    SearchResult,
+    Stage,
+)
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
 from genorder.search.initial_pool import NAMED_POOLS
@@ -9,6 +18,7 @@ from genorder.search.random_search import RandomSearch
 from genorder.search.soft_permutation import SoftPermutation
 
 __all__ = [
+    "MOST_PROPOSALS",
     "NAMED_POOLS",
     "AnyOrder",
     "Budget",

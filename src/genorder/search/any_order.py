@@ -7,6 +7,7 @@ model, with their standard errors, rank them. If the two disagree beyond the noi
 model trains on.
 """
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ from genorder.profiling.any_order import (
 )
 from genorder.profiling.dependencies import Dependency, dependencies
 from genorder.profiling.scoring import compare_with_best
-from genorder.search.base import PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search.base import MOST_PROPOSALS, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder
 
@@ -47,6 +48,7 @@ _SETTLED_SHARE = 0.1  # of what the best order saves, below which constructions 
 @dataclass(frozen=True)
 class AnyOrder(Search):
     name: ClassVar[str] = "any-order"
+    finalists: ClassVar[int] = 2
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
@@ -56,20 +58,42 @@ class AnyOrder(Search):
             raise InputError(f"any-order: restarts {self.restarts}, rounds {self.rounds}; expected at least 1 each")
 
     def check(self, problem: SearchProblem) -> None:
-        pass
+        if len(problem.validation) < 2:
+            raise InputError(f"any-order needs 2 validation samples or more; received {len(problem.validation)}")
+
+    def own_seconds_per_step(self, problem: SearchProblem) -> float:
+        def seconds(steps: int) -> float:
+            training = problem.any_order.training.model_copy(update={"steps": steps})
+            short = problem.any_order.model_copy(update={"training": training})
+            return fit_any_order(routed_model(problem.train, short, seed=0), problem.train, short, seed=0) / steps
+
+        seconds(1)
+        return seconds(5)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         steps = problem.any_order.training.steps
-        runs = [PlannedRun(f"any-order {number + 1}", 0, steps) for number in range(self.restarts)]
+        orders = self._orders(problem)
+        runs = [PlannedRun(f"any-order {number + 1}", orders, steps) for number in range(self.restarts)]
         return runs[: problem.budget.runs]
 
+    def _orders(self, problem: SearchProblem) -> int:
+        """Compared under one model, at most: two constructions, and the best two of the round before."""
+        orders = 2 if self.rounds == 1 else 4
+        return min(orders, problem.budget.candidates or orders)
+
     def propose(self, problem: SearchProblem) -> SearchResult:
+        self.check(problem)
         if problem.length == 1:
             return SearchResult([Proposal(Order.forward(1))], [])
         models = [self._profile(problem, number) for number in range(len(self.plan(problem)))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         proposals = [
-            Proposal(Order(tuple(row["order"])), row["loss"], row["standard_error"], row["tied_with_best"])
+            Proposal(
+                Order(tuple(row["order"])),
+                row["loss"],
+                row["standard_error"],
+                row["tied_with_best"] and model is best,  # losses under another model cannot tie
+            )
             for model in (best, *(model for model in models if model is not best))
             for row in model["proposals"]
         ]
@@ -78,18 +102,24 @@ class AnyOrder(Search):
             unique.setdefault(proposal.order, proposal)
         details = {name: best[name] for name in ("verdict", "advice", "dependencies", "gains", "losses", "steps")}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
-        return SearchResult(
-            [unique[order] for order in deduplicated(p.order for p in proposals)], problem.stages, details
-        )
+        return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
 
     def _profile(self, problem: SearchProblem, number: int) -> dict[str, Any]:
         """One model, from its first training to what was read off it."""
         name = f"any-order {number + 1}"
         seed = derive_seed(problem.seed, "any-order", number)
         config = problem.any_order
-        described = {"search": vars(self), "any_order": config.model_dump(), "model": number}
+        described = {
+            "search": vars(self),
+            "any_order": config.model_dump(),
+            "model": number,
+            "steps": problem.budget.steps,
+            "orders": self._orders(problem),
+        }
         problem.runs += 1
-        found = problem.timed(name, described, lambda: self._work(problem, name, seed))
+        folder = problem.folder_of(name, described)
+        found = problem.timed(name, described, lambda: self._work(problem, name, seed, folder))
+        shutil.rmtree(folder, ignore_errors=True)
         best = [
             Proposal(Order(tuple(row["order"])), row["loss"], row["standard_error"], row["tied_with_best"])
             for row in found["proposals"]
@@ -98,28 +128,32 @@ class AnyOrder(Search):
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
 
-    def _work(self, problem: SearchProblem, name: str, seed: int) -> dict[str, Any]:
+    def _work(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
         config = problem.any_order
         model = routed_model(problem.train, config, seed)
         steps, seconds = 0, 0.0
         earlier: list[Order] = []
+        most = problem.budget.steps and max(1, problem.budget.steps // self.restarts)
         for number in range(self.rounds):
-            training = config.training.model_copy(update={"steps": config.training.steps * 2**number})
-            seconds += _trained(problem, model, config.model_copy(update={"training": training}), name, seed, number)
+            wanted = config.training.steps * 2**number
+            if most and number and steps + wanted > most:
+                break
+            training = config.training.model_copy(update={"steps": min(wanted, most or wanted)})
+            short = config.model_copy(update={"training": training})
+            seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
             steps += training.steps
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
             reading = _read(oracle, earlier, numpy_generator(derive_seed(seed, "random orders")))
             if reading.settled:
                 break
-            earlier = reading.orders[:2]
+            earlier = reading.orders[: self._orders(problem) - 2]
         return {**_told(reading, oracle), "train_seconds": seconds, "steps": steps}
 
 
 def _trained(
-    problem: SearchProblem, model: RoutedModel, config: AnyOrderConfig, name: str, seed: int, number: int
+    problem: SearchProblem, model: RoutedModel, config: AnyOrderConfig, name: str, seed: int, folder: Path
 ) -> float:
     """Train the model in place for one round, or load what an interrupted run had finished of it."""
-    folder = problem.folder / f"{name.replace(' ', '-')}-{seed % 10**8}-{number}"
     finished = folder / "finished.safetensors"
     if finished.exists():
         model.load_state_dict(load_file(finished))
@@ -129,7 +163,7 @@ def _trained(
         model,
         problem.train,
         config,
-        seed=derive_seed(seed, "round", number),
+        seed=seed,
         checkpoints=CheckpointFolder(folder),
         on_progress=(lambda progress: on_progress(name, progress)) if on_progress else None,
         stop=problem.stop,
@@ -167,11 +201,9 @@ class _Reading:
 def _read(oracle: AnyOrderOracle, earlier: Sequence[Order], rng: np.random.Generator) -> _Reading:
     gains = pairwise_gains(oracle)
     orders = deduplicated([greedy_order(oracle), graph_order(oracle, gains), *earlier])
-    losses_CN = np.array([oracle.of_order(order).mean(axis=1) for order in orders])
+    losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
-    random_CN = np.array(
-        [oracle.of_order(Order.random(oracle.targets, rng)).mean(axis=1) for _ in range(_RANDOM_ORDERS)]
-    )
+    random_CN = np.array([oracle.mean_of_order(Order.random(oracle.targets, rng)) for _ in range(_RANDOM_ORDERS)])
     blind = _blind_loss(oracle)
     means = losses_CN[ranking].mean(axis=1)
     saved = blind - means[0]
@@ -203,7 +235,7 @@ def _told(reading: _Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
         "advice": advice,
         "losses": {
             "best": float(means[0]),
-            "reverse": float(oracle.of_order(best.compose(Order.reverse(len(best)))).mean()),
+            "reverse": float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean()),
             "random": float(reading.random_CN.mean()),
             "blind": reading.blind,
             "advantage_over_random": advantage,
@@ -255,7 +287,7 @@ def graph_order(oracle: AnyOrderOracle, gains: Gains) -> Order:
     waiting = {target: graph.in_degree(target) for target in graph}
     available = [target for target, parents in waiting.items() if not parents]
     while available:
-        losses_M = oracle.given(emitted, available).mean(axis=0)
+        losses_M = oracle.mean_given(emitted, available)
         target = available.pop(int(losses_M.argmin()))
         emitted.append(target)
         for child in graph.successors(target):

@@ -36,6 +36,7 @@ class Budget:
 
     runs: int | None = None  # mixture profiling runs; None: as many as the strategy plans
     candidates: int | None = None  # per run; None: as many as the strategy plans
+    steps: int | None = None  # of a strategy that trains a model of its own; None: as many as it needs
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -195,7 +196,14 @@ class SearchProblem:
             started = time.monotonic()
             return {**work(), "seconds": time.monotonic() - started}
 
-        key = {
+        return self.journal.run(self._key(name, described), name, measured)
+
+    def folder_of(self, name: str, described: dict[str, Any]) -> Path:
+        """For the checkpoints of a job of the strategy's own: of this job alone, like its entry in the journal."""
+        return self.folder / f"{name.replace(' ', '-')}-{fingerprint(self._key(name, described))[:16]}"
+
+    def _key(self, name: str, described: dict[str, Any]) -> dict[str, Any]:
+        return {
             "job": name,
             "data": self._data,
             "seed": self.seed,
@@ -203,7 +211,6 @@ class SearchProblem:
             "threads": torch.get_num_threads(),
             **described,
         }
-        return self.journal.run(key, name, measured)
 
 
 def proposals_of(profile: Profile, most: int = MOST_PROPOSALS) -> list[Proposal]:
@@ -227,6 +234,11 @@ class Search(ABC):
     """A strategy. Implementations are frozen values: their settings, and nothing that changes."""
 
     name: ClassVar[str]
+    finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates
+
+    def own_seconds_per_step(self, problem: SearchProblem) -> float | None:
+        """Measured on this machine, for a strategy that trains a model of its own; None: it uses the profiler's."""
+        return None
 
     @abstractmethod
     def check(self, problem: SearchProblem) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from genorder.errors import InputError
 from genorder.orders import (
+    BLOCK,
     CandidateSource,
     Order,
     block_orders,
@@ -35,7 +36,7 @@ def initial_pool(spec: str, count: int, source: CandidateSource, rng: np.random.
         # A start that is sorted the wrong way round is the reference: likely where there are few orders.
         return [order for order in pool if order != source.reference] or pool
     if spec == "block":
-        return block_orders(source.reference, count, rng, with_reference=False) or [source.reference]
+        return block_orders(source.reference, count, rng, with_reference=False)
     if spec == "topo" and source.graph is not None:
         return topological_sorts(source.graph, count, rng)
     if spec == "vars" and source.variables is not None:
@@ -47,6 +48,8 @@ def check_initial_pool(spec: str, source: CandidateSource) -> None:
     if spec in NAMED_POOLS:
         if spec == "topo" and source.graph is None:
             raise InputError("initial pool topo needs a dependency graph, which only built-in tasks have")
+        if spec == "block" and len(source.reference) <= BLOCK:
+            raise InputError(f"initial pool block shuffles blocks of {BLOCK} targets; this data has only one block")
         if spec == "vars" and source.variables is None:
             raise InputError("initial pool vars needs a time series of several variables, such as a delay network")
     elif not Path(spec).exists():
