@@ -34,6 +34,7 @@ from genorder.training import BatchPlan, TrainingConfig, fit
 
 _PLAIN_CANDIDATES = 60
 _TRAINING_STEPS = 400
+_CASES = ((6, 10), (7, 20))  # blocks of the parent, targets
 
 
 @final
@@ -62,7 +63,7 @@ class ScoringRow:
 
 def bench_scoring(device: torch.device, on_row: Callable[[ScoringRow], None] = lambda row: None) -> list[ScoringRow]:
     rows = []
-    for blocks, length in ((6, 10), (7, 20)):
+    for blocks, length in _CASES:
         for row in _measure(ScoringCase.trained(device, blocks, length, seed=0)):
             rows.append(row)
             on_row(row)

@@ -19,6 +19,7 @@ from genorder.tasks import make_task, task_splits
 
 _JOBS = 8
 _STEPS = 150
+_LENGTHS = (10, 20, 40)
 
 
 @final
@@ -44,7 +45,7 @@ def bench_workers(device: torch.device, on_row: Callable[[WorkersRow], None] = l
     """Eight jobs of a race's first round, the start of the processes included."""
     threads = max(2, torch.get_num_threads())
     rows = []
-    for length in (10, 20, 40):
+    for length in _LENGTHS:
         jobs = _jobs(length, device)
         # Taking turns, so that a change of the machine's speed meets both; the first turn warms up.
         together, apart = [], []
