@@ -7,7 +7,7 @@ worker that dies costs the job it was doing, which is done again by a new worker
 import multiprocessing
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
@@ -121,7 +121,8 @@ class _Pool:
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, self._work, self._threads), daemon=True)
-        process.start()
+        with _sigint_blocked():
+            process.start()
         theirs.close()  # so that the worker's death closes the pipe
         self._processes[ours] = process
 
@@ -131,9 +132,23 @@ class _Pool:
         process.join()
 
 
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    """A process started in here is deaf to Ctrl-C from its first moment, also while it imports."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection, work: Callable[[Any], Any], threads: int) -> None:
     """What a worker does until its pipe closes."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    # Ctrl-C reaches the whole group; the parent decides. (Where masks are not inherited, from here on only.)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
     while True:
         try:
