@@ -15,9 +15,11 @@ import torch
 
 from genorder.data import EncodedDataset, encode
 from genorder.models import GPTConfig
+from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Order
-from genorder.profiling import ProfilerConfig
+from genorder.profiling import AnyOrderConfig, ProfilerConfig
 from genorder.search import (
+    AnyOrder,
     Evolutionary,
     GlobalLocal,
     RandomSearch,
@@ -36,6 +38,8 @@ SEARCHES: dict[str, Search] = {
     "evolutionary": Evolutionary(population=6, generations=3),
     "evolutionary, separate": Evolutionary(population=4, generations=3, fitness="separate", separate_steps=6),
     "random": RandomSearch(runs=3, candidates=5),
+    "any-order": AnyOrder(rounds=2),
+    "any-order, restarts": AnyOrder(restarts=3, rounds=1),
     "soft-permutation": SoftPermutation(steps=24),
     "soft-permutation, two-stage": SoftPermutation(variant="two-stage", rounds=2, model_steps=8, entropy_steps=6),
 }
@@ -45,11 +49,16 @@ PROFILER = ProfilerConfig(
     training=TrainingConfig(steps=24, batch_size=16, learning_rate=5e-3, warmup_steps=2),
     curve_points=0,
 )
+ANY_ORDER = AnyOrderConfig(
+    model=RoutedConfig(width=8, hidden=16),
+    training=TrainingConfig(steps=24, batch_size=16, learning_rate=5e-3, warmup_steps=2),
+    groups=4,
+)
 
 
 @cache
-def square(length: str) -> tuple[EncodedDataset, EncodedDataset]:
-    splits = task_splits(make_task("square", length), train=300, validation=60, test=1).splits
+def square(length: str, samples: int = 300) -> tuple[EncodedDataset, EncodedDataset]:
+    splits = task_splits(make_task("square", length), train=samples, validation=60, test=1).splits
     train, validation = (
         encode(split, input_width=splits.input_width, target_width=splits.target_width)
         for split in (splits.train, splits.validation)
@@ -64,11 +73,11 @@ def relabelled(encoded: EncodedDataset, columns: Order) -> EncodedDataset:
 
 @contextmanager
 def open_problem(
-    folder: Path, *, length: str = "4", columns: Order | None = None, **options: Any
+    folder: Path, *, length: str = "4", samples: int = 300, columns: Order | None = None, **options: Any
 ) -> Iterator[SearchProblem]:
     """A problem with a journal and checkpoints of its own; the same folder again continues it."""
     folder.mkdir(parents=True, exist_ok=True)
-    train, validation = square(length)
+    train, validation = square(length, samples)
     columns = columns or Order.forward(train.target_width)
     with Journal(folder / "journal.sqlite") as journal:
         yield SearchProblem(
@@ -78,7 +87,7 @@ def open_problem(
             PROFILER,
             journal=journal,
             folder=folder / "checkpoints",
-            **{"seed": 0, **options},
+            **{"seed": 0, "any_order": ANY_ORDER, **options},
         )
 
 

@@ -1,0 +1,126 @@
+"""The parents read off a trained model are those of the recurrence."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from any_order_helpers import random_oracle, task_data, trained_oracle
+from profiling_helpers import random_data
+
+from genorder.orders import Order, cost_ratio
+from genorder.profiling import AnyOrderConfig, dependencies
+from genorder.profiling.any_order import AnyOrderOracle, greedy_order, pairwise_gains
+from genorder.profiling.dependencies import Dependency
+from genorder.profiling.dependencies import dependencies as dependencies_of
+from genorder.search.any_order import graph_order
+from genorder.tasks import TaskData, unhide_order
+
+
+def check_parents(found: list[Dependency], data: TaskData) -> None:
+    """y_j from x_j and y_(j-1). The first target is a copy of x_0, which the second may read in its place."""
+    graph = data.graph_of_columns()
+    first = data.true_of_column.inverse()[0]
+    assert [dependency.target for dependency in found] == list(range(graph.targets))
+    for dependency in found:
+        inputs, targets = set(graph.input_parents[dependency.target]), set(graph.parents[dependency.target])
+        allowed = [(inputs, targets)]
+        if targets == {first}:
+            allowed.append(({0, *inputs}, set()))
+        assert (set(dependency.inputs), set(dependency.targets)) in allowed, dependency
+
+
+@pytest.mark.parametrize("hidden", [None, 3])
+@pytest.mark.parametrize("task", ["square", "cubic"])
+def test_parents_are_those_of_the_recurrence(task: str, hidden: int | None) -> None:
+    data, *_ = task_data(task, "6", hidden)
+    oracle = trained_oracle(task, "6", 0, hidden)
+    check_parents(dependencies_of(oracle, data.true_of_column.inverse()), data)
+    check_parents(dependencies_of(oracle, greedy_order(oracle)), data)
+
+
+def test_only_targets_before_it_in_the_order_are_parents() -> None:
+    oracle = trained_oracle("square", "6")
+    for order in (Order.reverse(6), Order((3, 1, 5, 0, 2, 4))):
+        step_of = order.inverse()
+        for dependency in dependencies_of(oracle, order):
+            assert all(step_of[parent] < step_of[dependency.target] for parent in dependency.targets)
+
+
+def test_what_is_told_of_a_target() -> None:
+    oracle = trained_oracle("square", "6")
+    losses_L = oracle.of_order(Order.forward(6)).mean(axis=0)
+    for dependency in dependencies_of(oracle, Order.forward(6)):
+        names = [f"x{parent}" for parent in dependency.inputs] + [f"y{parent}" for parent in dependency.targets]
+        assert set(dependency.loss_without) == set(names)
+        rises = list(dependency.loss_without.values())
+        assert rises == sorted(rises, reverse=True)  # strongest first
+        assert min(rises) > 0.1
+        for kind, parents in (("x", dependency.inputs), ("y", dependency.targets)):
+            of_kind = [dependency.loss_without[f"{kind}{parent}"] for parent in parents]
+            assert of_kind == sorted(of_kind, reverse=True)
+        assert dependency.loss == pytest.approx(losses_L[dependency.target], rel=1e-4)
+
+
+def test_a_target_that_reads_nothing_has_no_parents() -> None:
+    oracle = random_oracle(random_data(50))
+    with torch.no_grad():
+        oracle.model.routing_LHP[:, :, -1] = 50.0
+    for dependency in dependencies_of(oracle, Order.forward(4)):
+        assert (dependency.inputs, dependency.targets, dependency.loss_without) == ([], [], {})
+
+
+def test_positions_taken_as_not_read_hardly_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leaving them out saves time and nothing else."""
+    oracle = trained_oracle("square", "6")
+    short = dependencies_of(oracle, Order.forward(6))
+    monkeypatch.setattr(dependencies, "_ROUTED", 0.0)
+    for one, other in zip(short, dependencies_of(oracle, Order.forward(6)), strict=True):
+        assert (one.inputs, one.targets) == (other.inputs, other.targets)
+        assert one.loss_without == pytest.approx(other.loss_without, rel=1e-4)
+
+
+@pytest.mark.parametrize("samples", [2, 3, 64])
+def test_few_samples(samples: int) -> None:
+    for dependency in dependencies_of(random_oracle(random_data(samples)), Order.forward(4)):
+        assert math.isfinite(dependency.loss)
+        assert all(map(math.isfinite, dependency.loss_without.values()))
+
+
+def test_targets_of_several_lengths() -> None:
+    found = dependencies_of(random_oracle(random_data(64, fixed=False)), Order.forward(4))
+    assert [dependency.target for dependency in found] == [0, 1, 2, 3]
+
+
+def test_a_constant_column_is_nobodys_parent() -> None:
+    encoded = random_data(50)
+    encoded.targets_NL[:, 1] = 4
+    for dependency in dependencies_of(random_oracle(encoded), Order.forward(4)):
+        assert 1 not in dependency.targets
+
+
+RECURRENCES = ["relu", "square", "triangle", "cubic", "sine", "mlp"]
+ONE_TOO_MANY = pytest.mark.xfail(reason="one target of twenty reads the input of the target before it as well")
+
+
+def of_length_20(task: str) -> tuple[TaskData, AnyOrderOracle, Order]:
+    """With the settings that users get; the better of the two constructions, by the model's own loss."""
+    config = AnyOrderConfig()
+    data, *_ = task_data(task, "20", 3, train=100_000, validation=config.validation_samples)
+    oracle = trained_oracle(task, "20", 0, 3, config, 100_000)
+    constructed = [greedy_order(oracle), graph_order(oracle, pairwise_gains(oracle))]
+    return data, oracle, min(constructed, key=lambda order: float(np.mean(oracle.of_order(order))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", RECURRENCES)
+def test_orders_of_all_recurrences_at_length_20(task: str) -> None:
+    data, _, order = of_length_20(task)
+    assert cost_ratio(unhide_order(order, data.true_of_column), data.task.dependencies()) == 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [pytest.param("relu", marks=ONE_TOO_MANY), *RECURRENCES[1:]])
+def test_parents_of_all_recurrences_at_length_20(task: str) -> None:
+    data, oracle, order = of_length_20(task)
+    check_parents(dependencies_of(oracle, order), data)
