@@ -13,7 +13,7 @@ from genorder.profiling import AnyOrderConfig, dependencies
 from genorder.profiling.any_order import AnyOrderOracle, greedy_order, pairwise_gains
 from genorder.profiling.dependencies import Dependency
 from genorder.profiling.dependencies import dependencies as dependencies_of
-from genorder.search.any_order import graph_order
+from genorder.search.reading import graph_order
 from genorder.tasks import TaskData, unhide_order
 
 

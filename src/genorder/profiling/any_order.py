@@ -140,10 +140,11 @@ class AnyOrderOracle:
         return self.model.targets
 
     def with_broken(self, position: int) -> "AnyOrderOracle":
-        """The same, but with the tokens at one position moved on by one sample: what they told is lost."""
+        """The same, but with the tokens at one position shuffled among the samples: what they told is lost."""
         broken = AnyOrderOracle(self.model, self.validation, len(self.validation))
+        shuffled_N = torch.randperm(len(self.validation), generator=torch_generator(0)).to(self._tokens_NP.device)
         broken._tokens_NP = self._tokens_NP.clone()
-        broken._tokens_NP[:, position] = self._tokens_NP[:, position].roll(1)
+        broken._tokens_NP[:, position] = self._tokens_NP[shuffled_N, position]
         return broken
 
     def losses(self, available_MP: Tensor, targets_M: Tensor | None = None) -> NDArray[np.float64]:

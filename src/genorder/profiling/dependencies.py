@@ -13,7 +13,7 @@ import torch
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderOracle, available_before
 
-_PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
+_PARENT_SHARE = 0.15  # of the largest rise of a target's loss, that a parent must cause
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
 _ROUTED = 0.01  # weight of a slot below which a position is taken not to be read
 _MOST_ROWS = 20_000  # predictions per position: fewer samples for long targets

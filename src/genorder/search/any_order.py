@@ -13,35 +13,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, final
 
-import networkx
 import numpy as np
-from numpy.typing import NDArray
 from safetensors.torch import load_file, save_file
 
 from genorder.errors import InputError
 from genorder.models.routed import RoutedModel
-from genorder.orders import Order, deduplicated
+from genorder.orders import Order
 from genorder.profiling.any_order import (
     AnyOrderConfig,
     AnyOrderOracle,
-    Gains,
     fit_any_order,
-    greedy_order,
-    pairwise_gains,
     routed_model,
 )
-from genorder.profiling.dependencies import Dependency, dependencies
-from genorder.profiling.scoring import compare_with_best
 from genorder.search.base import MOST_PROPOSALS, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search.reading import read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder
-
-_EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
-_EDGE_ERRORS = 4.0  # standard errors that it must exceed
-_RANDOM_ORDERS = 8  # against which a constructed order is compared
-_PREFERRED_ERRORS = 4.0  # standard errors by which a constructed order must beat those
-_LEARNT_SHARE = 0.02  # of the loss of a blind guess, that knowing the others must save
-_SETTLED_SHARE = 0.1  # of what the best order saves, below which constructions do not differ
 
 
 @final
@@ -133,6 +120,7 @@ class AnyOrder(Search):
         model = routed_model(problem.train, config, seed)
         steps, seconds = 0, 0.0
         earlier: list[Order] = []
+        before: float | None = None
         most = problem.budget.steps and max(1, problem.budget.steps // self.restarts)
         for number in range(self.rounds):
             wanted = config.training.steps * 2**number
@@ -143,11 +131,11 @@ class AnyOrder(Search):
             seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
             steps += training.steps
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
-            reading = _read(oracle, earlier, numpy_generator(derive_seed(seed, "random orders")))
+            reading = read(oracle, earlier, before, numpy_generator(derive_seed(seed, "random orders")))
             if reading.settled:
                 break
-            earlier = reading.orders[: self._orders(problem) - 2]
-        return {**_told(reading, oracle), "train_seconds": seconds, "steps": steps}
+            earlier, before = reading.orders[: self._orders(problem) - 2], reading.best
+        return {**reading_to_dict(reading, oracle), "train_seconds": seconds, "steps": steps}
 
 
 def _trained(
@@ -177,154 +165,6 @@ def _keep(model: RoutedModel, seconds: float, folder: Path) -> None:
     (folder / "seconds").write_text(repr(seconds))
     save_file(model.state_dict(), folder / "unfinished.safetensors")
     (folder / "unfinished.safetensors").rename(folder / "finished.safetensors")
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _Reading:
-    """What was read off a trained model."""
-
-    orders: list[Order]  # best first
-    losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
-    random_CN: NDArray[np.float64]  # of some random orders
-    blind: float  # loss of guessing by the frequency of tokens alone
-    gains: Gains
-    settled: bool
-
-    @property
-    def advantage(self) -> tuple[float, float]:
-        """Of the best order over random ones, and its standard error."""
-        gained_N = self.random_CN.mean(axis=0) - self.losses_CN[0]
-        return float(gained_N.mean()), float(gained_N.std(ddof=1) / np.sqrt(len(gained_N)))
-
-
-def _read(oracle: AnyOrderOracle, earlier: Sequence[Order], rng: np.random.Generator) -> _Reading:
-    gains = pairwise_gains(oracle)
-    orders = deduplicated([greedy_order(oracle), graph_order(oracle, gains), *earlier])
-    losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
-    ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
-    random_CN = np.array([oracle.mean_of_order(Order.random(oracle.targets, rng)) for _ in range(_RANDOM_ORDERS)])
-    blind = _blind_loss(oracle)
-    means = losses_CN[ranking].mean(axis=1)
-    saved = blind - means[0]
-    # Settled when what different constructions cost, relative to what an order can save, hardly differs.
-    learnt = saved > _LEARNT_SHARE * blind
-    settled = bool(learnt and np.ptp(means[: 2 + len(earlier)]) <= _SETTLED_SHARE * max(random_CN.mean() - means[0], 0))
-    return _Reading([orders[index] for index in ranking], losses_CN[ranking], random_CN, blind, gains, settled)
-
-
-def _told(reading: _Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
-    """The reading as plain data."""
-    ones = np.ones(reading.losses_CN.shape[1], dtype=np.int64)
-    means, differences, errors = compare_with_best(reading.losses_CN, ones)
-    advantage, error = reading.advantage
-    best = reading.orders[0]
-    verdict, advice = _verdict(reading)
-    return {
-        "proposals": [
-            {
-                "order": list(order),
-                "loss": float(means[place]),
-                "standard_error": float(reading.losses_CN[place].std(ddof=1) / np.sqrt(len(ones))),
-                "tied_with_best": bool(differences[place] <= errors[place]),
-            }
-            for place, order in enumerate(reading.orders)
-        ],
-        "constructed": len(reading.orders),
-        "verdict": verdict,
-        "advice": advice,
-        "losses": {
-            "best": float(means[0]),
-            "reverse": float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean()),
-            "random": float(reading.random_CN.mean()),
-            "blind": reading.blind,
-            "advantage_over_random": advantage,
-            "its_standard_error": error,
-        },
-        "gains": reading.gains.gain_LL.round(4).tolist(),
-        "dependencies": [dependency_to_dict(dependency) for dependency in dependencies(oracle, best)],
-    }
-
-
-def _verdict(reading: _Reading) -> tuple[str, str]:
-    advantage, error = reading.advantage
-    best = float(reading.losses_CN[0].mean())
-    if reading.blind - best <= _LEARNT_SHARE * reading.blind:
-        return "nothing learnt", (
-            "The profiler predicts the targets no better than by their frequencies, in any order: they may be random, "
-            "or harder than it can learn in this time. Try more steps (--set any_order.training.steps) or more data."
-        )
-    if advantage <= max(_PREFERRED_ERRORS * error, _LEARNT_SHARE * reading.blind):
-        return "no order preferred", (
-            "The targets can be predicted, but as well in a random order as in the constructed one: they do not seem "
-            "to depend on each other."
-        )
-    if not reading.settled:
-        return "not settled", (
-            "Different constructions still differ in loss: the order may be improved by more steps "
-            "(--set any_order.training.steps) or more restarts (--set search.restarts)."
-        )
-    return "order found", "The constructions agree, and the order beats random ones beyond the noise."
-
-
-def _blind_loss(oracle: AnyOrderOracle) -> float:
-    """Entropy of the tokens of each target column, mean over columns."""
-    validation = oracle.validation
-    targets_NL, lengths_N = validation.targets_NL.cpu().numpy(), validation.target_lengths_N.cpu().numpy()
-    total, weight = 0.0, 0
-    for column in range(targets_NL.shape[1]):
-        counts = np.unique(targets_NL[lengths_N > column, column], return_counts=True)[1]
-        shares = counts / counts.sum()
-        total -= float((shares * np.log(shares)).sum()) * int(counts.sum())
-        weight += int(counts.sum())
-    return total / weight
-
-
-def graph_order(oracle: AnyOrderOracle, gains: Gains) -> Order:
-    """A topological sort of the graph of gains; among targets that it allows, that of least loss comes first."""
-    graph = gain_graph(gains)
-    emitted: list[int] = []
-    waiting = {target: graph.in_degree(target) for target in graph}
-    available = [target for target, parents in waiting.items() if not parents]
-    while available:
-        losses_M = oracle.mean_given(emitted, available)
-        target = available.pop(int(losses_M.argmin()))
-        emitted.append(target)
-        for child in graph.successors(target):
-            waiting[child] -= 1
-            if not waiting[child]:
-                available.append(child)
-    return Order.of(emitted)
-
-
-def gain_graph(gains: Gains) -> "networkx.DiGraph[int]":
-    """Edges from a target to those that it helps, strongest first, without those that would close a cycle."""
-    graph: networkx.DiGraph[int] = networkx.DiGraph()
-    targets = len(gains.alone_L)
-    graph.add_nodes_from(range(targets))
-    strongest_L = gains.gain_LL.max(axis=0)
-    edges = [
-        (gain, known, target)
-        for known in range(targets)
-        for target in range(targets)
-        if known != target
-        and (gain := gains.gain_LL[known, target]) >= _EDGE_SHARE * strongest_L[target]
-        and gain > _EDGE_ERRORS * gains.error_LL[known, target]
-    ]
-    for _, known, target in sorted(edges, key=lambda edge: -edge[0]):
-        if not networkx.has_path(graph, target, known):
-            graph.add_edge(known, target)
-    return graph
-
-
-def dependency_to_dict(dependency: Dependency) -> dict[str, Any]:
-    return {
-        "target": dependency.target,
-        "inputs": dependency.inputs,
-        "targets": dependency.targets,
-        "loss": dependency.loss,
-        "loss_without": dependency.loss_without,
-    }
 
 
 def _agreement(orders: Sequence[Order]) -> float:

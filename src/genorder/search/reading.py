@@ -1,0 +1,199 @@
+"""What a trained routed model says: the orders constructed from it, how good they are, and whether to believe it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import networkx
+import numpy as np
+from numpy.typing import NDArray
+
+from genorder.orders import Order, deduplicated
+from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, pairwise_gains
+from genorder.profiling.dependencies import Dependency, dependencies
+from genorder.profiling.scoring import compare_with_best
+
+_EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
+_EDGE_ERRORS = 4.0  # standard errors that it must exceed
+_RANDOM_ORDERS = 8  # against which a constructed order is compared
+_PREFERRED_ERRORS = 4.0  # standard errors by which a constructed order must beat those
+_LEARNT_SHARE = 0.02  # of the loss of a blind guess: less than that is nothing
+_SOLVED_SHARE = 0.2  # of the loss of a blind guess, below which the targets count as predicted
+_AGREED_SHARE = 0.1  # of what the best order saves, below which constructions do not differ
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """What was read off a trained model."""
+
+    orders: list[Order]  # best first
+    losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
+    random_CN: NDArray[np.float64]  # of some random orders
+    blind: float  # loss of guessing by the frequency of tokens alone
+    gains: Gains
+    before: float | None  # loss of the best order after the round before
+
+    @property
+    def best(self) -> float:
+        return float(self.losses_CN[0].mean())
+
+    @property
+    def agreed(self) -> bool:
+        """Do the constructions cost the same, relative to what an order can save?"""
+        return bool(np.ptp(self.losses_CN.mean(axis=1)) <= _AGREED_SHARE * max(self.random_CN.mean() - self.best, 0.0))
+
+    @property
+    def learnt(self) -> bool:
+        return self.blind - self.best > _LEARNT_SHARE * self.blind
+
+    @property
+    def converged(self) -> bool:
+        """Has the last round hardly lowered the loss? One round alone cannot tell."""
+        return self.before is not None and self.before - self.best <= _LEARNT_SHARE * self.blind
+
+    @property
+    def preferred(self) -> bool:
+        """Does the order beat random ones, beyond the noise?"""
+        advantage, error = self.advantage
+        return advantage > max(_PREFERRED_ERRORS * error, _LEARNT_SHARE * self.blind)
+
+    @property
+    def settled(self) -> bool:
+        """More training would not change the answer, as far as can be told."""
+        if self.blind == 0:
+            return True
+        solved = self.best <= _SOLVED_SHARE * self.blind
+        return (solved and self.agreed) or (self.learnt and self.converged and (self.agreed or not self.preferred))
+
+    @property
+    def advantage(self) -> tuple[float, float]:
+        """Of the best order over random ones, and its standard error."""
+        gained_N = self.random_CN.mean(axis=0) - self.losses_CN[0]
+        return float(gained_N.mean()), float(gained_N.std(ddof=1) / np.sqrt(len(gained_N)))
+
+
+def read(oracle: AnyOrderOracle, earlier: Sequence[Order], before: float | None, rng: np.random.Generator) -> Reading:
+    """`earlier` are orders from the round before, and `before` the loss that the best of them had then."""
+    gains = pairwise_gains(oracle)
+    orders = deduplicated([greedy_order(oracle), graph_order(oracle, gains), *earlier])
+    losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
+    ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
+    random_CN = np.array([oracle.mean_of_order(Order.random(oracle.targets, rng)) for _ in range(_RANDOM_ORDERS)])
+    ranked = [orders[index] for index in ranking]
+    return Reading(ranked, losses_CN[ranking], random_CN, _blind_loss(oracle), gains, before)
+
+
+def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
+    ones = np.ones(reading.losses_CN.shape[1], dtype=np.int64)
+    means, differences, errors = compare_with_best(reading.losses_CN, ones)
+    advantage, error = reading.advantage
+    best = reading.orders[0]
+    name, advice = verdict(reading)
+    return {
+        "proposals": [
+            {
+                "order": list(order),
+                "loss": float(means[place]),
+                "standard_error": float(reading.losses_CN[place].std(ddof=1) / np.sqrt(len(ones))),
+                "tied_with_best": bool(differences[place] <= errors[place]),
+            }
+            for place, order in enumerate(reading.orders)
+        ],
+        "constructed": len(reading.orders),
+        "verdict": name,
+        "advice": advice,
+        "losses": {
+            "best": float(means[0]),
+            "reverse": float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean()),
+            "random": float(reading.random_CN.mean()),
+            "blind": reading.blind,
+            "advantage_over_random": advantage,
+            "its_standard_error": error,
+        },
+        "gains": reading.gains.gain_LL.round(4).tolist(),
+        "dependencies": [dependency_to_dict(dependency) for dependency in dependencies(oracle, best)],
+    }
+
+
+def verdict(reading: Reading) -> tuple[str, str]:
+    """In two or three words, and in a sentence for the user."""
+    if reading.blind == 0:
+        return "constant targets", "Every target is the same in all validation samples: any order will do."
+    if not reading.learnt:
+        return "nothing learnt", (
+            "The profiler predicts the targets no better than by their frequencies, in any order: they may be random, "
+            "or harder than it can learn in this time. Try more steps (--set any_order.training.steps) or more data."
+        )
+    if not reading.settled:
+        return "not settled", (
+            "The loss was still falling, or different constructions still differ in loss: the order may be improved by "
+            "more rounds (--set search.rounds), more steps (--set any_order.training.steps) or more restarts "
+            "(--set search.restarts)."
+        )
+    if not reading.preferred:
+        return "no order preferred", (
+            "The targets can be predicted, but as well in a random order as in the constructed one: the order does not "
+            "seem to matter."
+        )
+    return "order found", "The constructions agree, and the order beats random ones beyond the noise."
+
+
+def _blind_loss(oracle: AnyOrderOracle) -> float:
+    """Entropy of the tokens of each target column, mean over columns."""
+    validation = oracle.validation
+    targets_NL, lengths_N = validation.targets_NL.cpu().numpy(), validation.target_lengths_N.cpu().numpy()
+    total, weight = 0.0, 0
+    for column in range(targets_NL.shape[1]):
+        counts = np.unique(targets_NL[lengths_N > column, column], return_counts=True)[1]
+        shares = counts / counts.sum()
+        total -= float((shares * np.log(shares)).sum()) * int(counts.sum())
+        weight += int(counts.sum())
+    return total / weight
+
+
+def graph_order(oracle: AnyOrderOracle, gains: Gains) -> Order:
+    """A topological sort of the graph of gains; among targets that it allows, that of least loss comes first."""
+    graph = gain_graph(gains)
+    emitted: list[int] = []
+    waiting = {target: graph.in_degree(target) for target in graph}
+    available = [target for target, parents in waiting.items() if not parents]
+    while available:
+        losses_M = oracle.mean_given(emitted, available)
+        target = available.pop(int(losses_M.argmin()))
+        emitted.append(target)
+        for child in graph.successors(target):
+            waiting[child] -= 1
+            if not waiting[child]:
+                available.append(child)
+    return Order.of(emitted)
+
+
+def gain_graph(gains: Gains) -> "networkx.DiGraph[int]":
+    """Edges from a target to those that it helps, strongest first, without those that would close a cycle."""
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    targets = len(gains.alone_L)
+    graph.add_nodes_from(range(targets))
+    strongest_L = gains.gain_LL.max(axis=0)
+    edges = [
+        (gain, known, target)
+        for known in range(targets)
+        for target in range(targets)
+        if known != target
+        and (gain := gains.gain_LL[known, target]) >= _EDGE_SHARE * strongest_L[target]
+        and gain > _EDGE_ERRORS * gains.error_LL[known, target]
+    ]
+    for _, known, target in sorted(edges, key=lambda edge: -edge[0]):
+        if not networkx.has_path(graph, target, known):
+            graph.add_edge(known, target)
+    return graph
+
+
+def dependency_to_dict(dependency: Dependency) -> dict[str, Any]:
+    return {
+        "target": dependency.target,
+        "inputs": dependency.inputs,
+        "targets": dependency.targets,
+        "loss": dependency.loss,
+        "loss_without": dependency.loss_without,
+    }
