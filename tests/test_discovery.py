@@ -12,12 +12,22 @@ import pytest
 import torch
 
 from genorder import discovery as module
-from genorder.discovery import MOST_FINALISTS, Discovery, budget_within, discover, estimated_seconds, new_problem
+from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, undecided
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Order, random_orders
 from genorder.presets import DiscoveryConfig, resolve_discovery
-from genorder.search import Budget, GlobalLocal, PlannedRun, Proposal, Search, SearchProblem, SearchResult
+from genorder.profiling import Contestant, RaceResult
+from genorder.search import (
+    MOST_PROPOSALS,
+    Budget,
+    GlobalLocal,
+    PlannedRun,
+    Proposal,
+    Search,
+    SearchProblem,
+    SearchResult,
+)
 from genorder.seeding import numpy_generator
 from genorder.store import RunDirectory
 from genorder.tasks import TaskData, make_task, task_splits
@@ -140,9 +150,11 @@ def test_the_given_order_and_its_reverse_are_raced_with_the_proposals(tmp_path: 
     proposed = tuple(random_orders(4, 12, numpy_generator(0)))
     result = found_in(tmp_path / "run", small(Knowing(proposed), explore_only=True))
     raced = {tuple(row["order"]) for row in result["race"]}
-    assert raced == {*(order.indices for order in proposed[:MOST_FINALISTS]), (0, 1, 2, 3), (3, 2, 1, 0)}
+    assert raced == {*(order.indices for order in proposed[:MOST_PROPOSALS]), (0, 1, 2, 3), (3, 2, 1, 0)}
     assert len(raced) == len(result["race"])
-    assert result["order"] == result["race"][0]["order"]
+    # So short a race separates nobody: the first proposal stands, and the others are named.
+    assert result["order"] == list(proposed[0])
+    assert result["race"][0]["order"] in [result["order"], *result["tied_orders"]]
 
 
 def test_explore_only(tmp_path: Path) -> None:
@@ -224,3 +236,29 @@ def test_runs_that_fit_into_a_time(
         assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
         with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
             budget_within(19, discovery, problem)
+
+
+def contestant(order: Order, loss: float, *, left_after: int | None = None, tied: bool = False) -> Contestant:
+    return Contestant(order, [loss], [0.0], [[]], left_after, tied_with_best=tied, diverged=loss == math.inf)
+
+
+@pytest.mark.parametrize(
+    ("losses", "expected"),
+    [
+        ((2.841, 2.840, 2.842), [0, 1, 2]),  # nothing learnt: the search decides
+        ((0.9, 0.1, 1.5), [1]),
+        ((1.0, 0.97, 1.2), [0, 1]),
+        ((math.inf, 0.97, 1.2), [1]),
+        ((math.inf, math.inf, math.inf), [0]),
+    ],
+)
+def test_where_the_race_cannot_separate_the_search_decides(losses: tuple[float, ...], expected: list[int]) -> None:
+    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
+    raced = sorted((contestant(*pair) for pair in zip(orders, losses, strict=True)), key=lambda one: one.losses[-1])
+    assert undecided(RaceResult(raced), orders, 0.05) == [orders[index] for index in expected]
+
+
+def test_who_left_the_race_early_is_not_among_the_undecided() -> None:
+    orders = [Order((0, 1)), Order((1, 0))]
+    raced = RaceResult([contestant(orders[1], 1.0, tied=True), contestant(orders[0], 1.0, left_after=0)])
+    assert undecided(raced, orders, 0.05) == [orders[1]]

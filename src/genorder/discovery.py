@@ -13,7 +13,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import CandidateSource, Order, deduplicated
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import race, race_steps, seconds_per_candidate
+from genorder.profiling import RaceResult, race, race_steps, seconds_per_candidate
 from genorder.search import MOST_PROPOSALS, Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
@@ -79,9 +79,10 @@ def discover(
         on_job=watcher.race if watcher else None,
         stop=stop,
     )
+    winner, *tied = undecided(raced, finalists, discovery.config.race.close)
     result: dict[str, Any] = {
-        "order": list(raced.winner),
-        "tied_orders": [list(order) for order in raced.tied if order != raced.winner],
+        "order": list(winner),
+        "tied_orders": [list(order) for order in tied],
         "strategy": discovery.search.name,
         "proposed": proposed.to_dict(),
         "race": raced.to_dict(),
@@ -91,9 +92,25 @@ def discover(
         "run_dir": str(directory.path),
     }
     if not discovery.explore_only:
-        _train(discovery, directory, raced.winner, given, result, watcher, stop)
+        _train(discovery, directory, winner, given, result, watcher, stop)
     result["seconds"]["total"] = sum(result["seconds"].values())
     return result
+
+
+def undecided(raced: RaceResult, finalists: list[Order], close: float) -> list[Order]:
+    """The orders that the race could not separate from its best, in the sequence of the proposals: they decide then.
+
+    Short trainings on which nothing was learnt yet differ by chance, even if significantly.
+    """
+    best = raced.contestants[0].losses[-1]
+    within = {
+        contestant.order
+        for contestant in raced.contestants
+        if contestant.left_after is None
+        and (contestant.tied_with_best or contestant.losses[-1] <= best * (1 + close))
+        and not contestant.diverged
+    }
+    return [order for order in finalists if order in within] or [raced.winner]
 
 
 def _train(

@@ -26,6 +26,7 @@ from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
 from genorder.store import RunDirectory, fingerprint
 from genorder.training import Progress
 
+_SHOWN = 6  # targets whose dependencies are told
 _SEARCH = "search."  # the settings of the strategy itself, in --set
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
@@ -104,12 +105,13 @@ def discover(
     decided: Budget | None = None
     with _without_directory(discovery, described) as problem:  # what is refused leaves no run directory
         search.check(problem)
+        if seconds is not None and (dry_run or not path.exists()):
+            decided = budget_within(seconds, discovery, problem)
         if dry_run:
+            problem.budget = decided or problem.budget
             plan = _plan(discovery, problem, described)
             emit_json(plan) if json else _show_plan(plan)
             return
-        if seconds is not None and not path.exists():
-            decided = budget_within(seconds, discovery, problem)
     with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
         result = directory.read_result()
         if result is None:
@@ -196,10 +198,21 @@ def _plan(discovery: Discovery, problem: SearchProblem, described: dict[str, Any
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
+    for name, value in [*_flat(plan["config"]), *_flat({"search": plan["search"]})]:
+        say(f"{name} = {value}")
     for run in plan["runs"]:
         say(f"{run['name']}: {run['candidates']} candidates, {run['steps']} steps")
     for part, seconds in plan["estimated_seconds"].items():
         say(f"{part}: about {duration(seconds)} on this machine")
+
+
+def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by the names that --set knows them by."""
+    for name, value in settings.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -210,9 +223,13 @@ def _show(result: dict[str, Any]) -> None:
     type(screen)(soft_wrap=False).print(table)
     say(f"found: {_named(result)}")
     if result["tied_orders"]:
-        say(f"{len(result['tied_orders'])} other orders are as good within the error of the race")
+        others = "; ".join(abbreviated(Order(tuple(order))) for order in result["tied_orders"])
+        say(f"the race could not separate it from these, so the search's ranking decided: {others}")
+    if result["order"] != result["proposed"]["proposals"][0]["order"]:
+        say("the race preferred it to the order that the search put first")
     if "cost_ratio" in result:
         say(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
+    _show_findings(result)
     if "success_rate" in result:
         low, high = result["success_rate_interval"]
         say(
@@ -224,6 +241,23 @@ def _show(result: dict[str, Any]) -> None:
         say(f"model in {Path(result['run_dir']) / 'model'}")
     seconds = ", ".join(f"{name} {duration(part)}" for name, part in result["seconds"].items())
     say(f"time: {seconds}")
+
+
+def _show_findings(result: dict[str, Any]) -> None:
+    """What an any-order search says beyond the order: whether to believe it, and what each target is computed from."""
+    details = result["proposed"]["details"]
+    if "verdict" in details:
+        say(f"{details['verdict']}: {details['advice']}")
+    if "dependencies" not in details or result["order"] != result["proposed"]["proposals"][0]["order"]:
+        return
+    name = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
+    parents = {
+        dependency["target"]: [f"x{i}" for i in dependency["inputs"]] + [f"y{name[i]}" for i in dependency["targets"]]
+        for dependency in details["dependencies"]
+    }
+    shown = [f"y{name[target]} from {' '.join(parents[target]) or 'nothing'}" for target in result["order"][:_SHOWN]]
+    more = ", ..." if len(parents) > _SHOWN else ""
+    say(f"computed, in this order: {', '.join(shown)}{more}")
 
 
 def _named(about: dict[str, Any]) -> str:

@@ -17,10 +17,10 @@ HiddenByDefault = Annotated[
     int | None, typer.Option(help="Seed of the secret order that a task's target columns are stored in; default 0.")
 ]
 Preset = Annotated[str, typer.Option(help="cpu (minutes on two cores) or paper (the paper's sizes).")]
-ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file with [samples], [model], [training].")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file of settings, by section.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Change one setting, e.g. model.layers=3."),
+    typer.Option("--set", metavar="NAME=VALUE", help="Change one setting, e.g. samples.train=50000."),
 ]
 Seed = Annotated[int, typer.Option(help="Root of all randomness of the run.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
