@@ -1,6 +1,5 @@
 import math
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from importlib import import_module
 from itertools import combinations
 from pathlib import Path
@@ -8,58 +7,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genorder.data import EncodedDataset, encode
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
-from genorder.models import GPTConfig
-from genorder.orders import CandidateSource, Order, random_orders
-from genorder.profiling import ProfilerConfig
+from genorder.orders import Order, random_orders
 from genorder.search import Budget, Evolutionary, SearchProblem, SearchResult
 from genorder.search.evolutionary import next_generation
 from genorder.search.pmx import partially_mapped
 from genorder.seeding import numpy_generator
 from genorder.store import Journal
-from genorder.tasks import make_task, task_splits
-from genorder.training import TrainingConfig
 
 RACE = import_module("genorder.profiling.race")  # the package has the function under this name
-PROFILER = ProfilerConfig(
-    model=GPTConfig(layers=1, heads=2, width=16, feedforward=32),
-    training=TrainingConfig(steps=6, batch_size=8, learning_rate=5e-3),
-    curve_points=0,
-)
 MakeProblem = Callable[..., SearchProblem]
-
-
-@cache
-def square(length: int) -> tuple[EncodedDataset, EncodedDataset]:
-    splits = task_splits(make_task("square", str(length)), train=60, validation=20, test=1).splits
-    train, validation = (
-        encode(split, input_width=splits.input_width, target_width=splits.target_width)
-        for split in (splits.train, splits.validation)
-    )
-    return train, validation
-
-
-@pytest.fixture
-def make_problem(tmp_path: Path) -> Iterator[MakeProblem]:
-    """Problems that share one journal, as those of one run directory do; one thread, so no worker processes."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with Journal(tmp_path / "journal.sqlite") as journal:
-
-        def make(length: int = 4, **options: Any) -> SearchProblem:
-            train, validation = square(length)
-            source = CandidateSource(Order.forward(train.target_width))
-            given = {"seed": 0, "journal": journal, **options}
-            return SearchProblem(train, validation, source, PROFILER, folder=tmp_path, **given)
-
-        yield make
-    torch.set_num_threads(threads)
 
 
 def told(result: SearchResult) -> dict[str, Any]:

@@ -1,51 +1,16 @@
 import json
 import math
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from genorder.data import EncodedDataset, encode
 from genorder.errors import InputError
-from genorder.models import GPTConfig
-from genorder.orders import CandidateSource, Order
-from genorder.profiling import Profile, ProfilerConfig
+from genorder.profiling import Profile
 from genorder.search import Budget, RandomSearch, SearchProblem
-from genorder.store import Journal
-from genorder.tasks import make_task, task_splits
-from genorder.training import TrainingConfig
 
-PROFILER = ProfilerConfig(
-    model=GPTConfig(layers=1, heads=2, width=16, feedforward=32),
-    training=TrainingConfig(steps=4, batch_size=8, learning_rate=5e-3),
-    curve_points=0,
-)
 MakeProblem = Callable[..., SearchProblem]
-
-
-@cache
-def square(length: int) -> tuple[EncodedDataset, EncodedDataset]:
-    splits = task_splits(make_task("square", str(length)), train=60, validation=20, test=1).splits
-    train, validation = (
-        encode(split, input_width=splits.input_width, target_width=splits.target_width)
-        for split in (splits.train, splits.validation)
-    )
-    return train, validation
-
-
-@pytest.fixture
-def make_problem(tmp_path: Path) -> Iterator[MakeProblem]:
-    with Journal(tmp_path / "journal.sqlite") as journal:
-
-        def make(length: int = 4, **options: Any) -> SearchProblem:
-            train, validation = square(length)
-            source = CandidateSource(Order.forward(train.target_width))
-            given = {"seed": 0, **options}
-            return SearchProblem(train, validation, source, PROFILER, journal=journal, folder=tmp_path, **given)
-
-        yield make
 
 
 def profiles(problem: SearchProblem) -> list[Profile]:
