@@ -41,9 +41,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--tasks", nargs="+", default=list(PAPER), choices=list(PAPER))
     options = parser.parse_args()
-    print(
-        "| task | ranks of forward | tied with best | top-1 | paper | top-5 | paper | median | paper | s per run | y_1 |"
-    )
+    print("| task | ranks of forward | tied | top-1 | paper | top-5 | paper | median | paper | s per run | y_1 |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for task in options.tasks:
         runs = [rank(task, seed, options.judge, options.threads) for seed in range(options.seeds)]
