@@ -22,6 +22,7 @@ EXPLORING = {
     **{f"{part}.model.{name}": value for part in ("profiler", "race") for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 FINAL = {
+    "any_order.training.steps": 24, "any_order.training.batch_size": 16,
     "final.training.steps": 24, "final.training.batch_size": 8,
     **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
@@ -33,7 +34,7 @@ def changes(settings: dict[str, Any]) -> list[str]:
 
 SQUARE_4 = ("--task", "square", "--length", "4")
 SMALL = ("--threads", "1", *changes({**EXPLORING, **FINAL}))
-DEPTH_2 = ("--depth", "2")
+DEPTH_2 = ("--strategy", "global-local", "--depth", "2")
 COMMAND = ("discover", *SQUARE_4, *SMALL, *DEPTH_2)
 KEYS = {
     "order", "order_in_true_indices", "cost_ratio", "success_rate", "success_rate_given_order", "strategy", "seconds",
@@ -90,6 +91,7 @@ def test_screen(genorder: Genorder) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strategies(genorder: Genorder, strategy: str) -> None:
     own = {
+        "any-order": {"restarts": 2, "rounds": 1},
         "global-local": {"depth": 2, "local": "false"},
         "evolutionary": {"population": 4, "generations": 2, "fitness": "separate", "separate_steps": 3},
         "random": {"runs": 2, "candidates": 4},
@@ -232,13 +234,14 @@ def test_a_budget_of_time_that_is_too_small(genorder: Genorder, tmp_path: Path) 
     refused = genorder(*COMMAND, *slow, "--budget", "1s", "--out", "r").error()
     assert re.fullmatch(
         r"--budget 1 s is too small for one profiling run and the race after it, which take about \d+ s here; give "
-        r"more, or smaller --set profiler.training.steps",
+        r"more, or fewer steps by --set",
         refused,
     )
     assert files_under(tmp_path) == {}
 
 
 TASK = "discover --task square --length 4"
+PAPER = f"{TASK} --strategy global-local"
 
 
 @pytest.mark.parametrize(
@@ -249,24 +252,26 @@ TASK = "discover --task square --length 4"
         (f"{TASK} --budget 0s", "--budget '0s': expected a time such as 90s, 10m or 2h"),
         (f"{TASK} --budget 10", "--budget '10': expected a time such as 90s, 10m or 2h"),
         (f"{TASK} --budget=-5m", "--budget '-5m': expected a time such as 90s, 10m or 2h"),
-        (f"{TASK} --depth 0", "--depth 0: expected a number of blocks, at least 1"),
-        ("discover --task square --length 9 --depth 8", "--depth 8 profiles 2 x 8! = 80,640 candidates in one run,*"),
-        (f"{TASK} --depth 4 --max-candidates 47", "--depth 4 profiles 2 x 4! = 48 candidates*the limit of 47;*"),
-        (f"{TASK} --init short.json", "short.json: entry 2 has 3 indices; the data has 4 targets"),
-        (f"{TASK} --init nosuch.json", "initial pool 'nosuch.json': expected one of random, sort, *JSON file of*"),
-        (f"{TASK} --init vars", "initial pool vars needs a time series of several variables*"),
-        ("discover data.jsonl --init topo", "initial pool topo needs a dependency graph, which only built-in tasks*"),
+        (f"{PAPER} --depth 0", "--depth 0: expected a number of blocks, at least 1"),
+        ("discover --task square --length 9 --strategy global-local --depth 8", "--depth 8 profiles 2 x 8! = 80,640*"),
+        (f"{PAPER} --depth 4 --max-candidates 47", "--depth 4 profiles 2 x 4! = 48 candidates*the limit of 47;*"),
+        (f"{PAPER} --init short.json", "short.json: entry 2 has 3 indices; the data has 4 targets"),
+        (f"{TASK} --depth 3", "--strategy any-order has no setting depth; it has: restarts, rounds"),
+        (f"{PAPER} --init block", "initial pool block shuffles blocks of 5 targets; this data has only one block"),
+        (f"{PAPER} --init nosuch.json", "initial pool 'nosuch.json': expected one of random, sort, *JSON file of*"),
+        (f"{PAPER} --init vars", "initial pool vars needs a time series of several variables*"),
+        ("discover data.jsonl --strategy global-local --init topo", "initial pool topo needs a dependency*"),
         ("discover data.jsonl --length 3", "--length and --hidden-order-seed belong to --task*"),
-        (f"{TASK} --strategy magic", "--strategy 'magic': expected one of global-local, evolutionary, random, soft-*"),
+        (f"{TASK} --strategy magic", "--strategy 'magic': expected one of any-order, global-local, evol*"),
         (f"{TASK} --strategy random --depth 3", "--strategy random has no setting depth; it has: runs, candidates,*"),
         (f"{TASK} --strategy soft-permutation --init random", "--strategy soft-permutation has no setting init;*"),
-        (f"{TASK} --set search.foo=1", "--strategy global-local has no setting foo; it has: depth, init, local*"),
-        (f"{TASK} --set search.depth", "--set 'search.depth': expected NAME=VALUE*"),
-        (f'{TASK} --set search.depth="x"', "--strategy global-local: setting depth = 'x'; expected int"),
-        (f"{TASK} --set search.depth=2.5", "--strategy global-local: setting depth = 2.5; expected int"),
-        (f"{TASK} --set search.local=1", "--strategy global-local: setting local = 1; expected bool"),
-        (f"{TASK} --set search.depth.deep=1", "--strategy global-local: setting depth = {'deep': 1}; expected int"),
-        (f"{TASK} --set searching.depth=1", "*there is no setting searching; there are: samples, profiler, race, *"),
+        (f"{PAPER} --set search.foo=1", "--strategy global-local has no setting foo; it has: depth, init, local*"),
+        (f"{PAPER} --set search.depth", "--set 'search.depth': expected NAME=VALUE*"),
+        (f'{PAPER} --set search.depth="x"', "--strategy global-local: setting depth = 'x'; expected int"),
+        (f"{PAPER} --set search.depth=2.5", "--strategy global-local: setting depth = 2.5; expected int"),
+        (f"{PAPER} --set search.local=1", "--strategy global-local: setting local = 1; expected bool"),
+        (f"{PAPER} --set search.depth.deep=1", "--strategy global-local: setting depth = {'deep': 1}; expected int"),
+        (f"{TASK} --set searching.depth=1", "*there is no setting searching; there are: samples, profiler, any_*"),
         (f"{TASK} --set final.model.heads=3", "*width 128 is not a multiple of*"),
         (f"{TASK} --max-runs 0", "a budget of 0 profiling runs is too small: a search needs at least one"),
         (f"{TASK} --max-candidates 1", "a budget of 1 candidates per run is too small: expected at least 2"),
