@@ -211,7 +211,7 @@ def test_seeds_differ(tmp_path: Path) -> None:
 def test_estimates(tmp_path: Path) -> None:
     discovery = small()
     with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(discovery, directory, discovery.encoded())
+        problem = new_problem(discovery, directory)
         whole, alone, exploring = (
             estimated_seconds(changed, problem)
             for changed in (discovery, replace(discovery, baseline=False), replace(discovery, explore_only=True))
@@ -232,7 +232,7 @@ def test_runs_that_fit_into_a_time(
     monkeypatch.setattr(module, "estimated_seconds", lambda *_: {"propose": 40.0, "race": 10.0})
     discovery = small(budget=Budget(runs=allowed, candidates=99))
     with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(replace(discovery, budget=Budget()), directory, discovery.encoded())
+        problem = new_problem(replace(discovery, budget=Budget()), directory)
         assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
         with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
             budget_within(19, discovery, problem)

@@ -7,7 +7,7 @@ from typing import Any, Protocol, final
 
 import torch
 
-from genorder.data import EncodedDataset, Splits, encode
+from genorder.data import Splits, encode_for_exploring
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
@@ -19,7 +19,7 @@ from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
-_RACING_SAVES = 4.0  # of scoring, against all candidates on all samples; seen at 1,440 candidates
+_RACING_SAVES = 4.0  # of scoring everything: 4.4 x at 1,440 candidates, 2.5 x at 10,080 (`genorder bench scoring`)
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 
 
@@ -45,14 +45,6 @@ class Discovery:
     explore_only: bool = False
     baseline: bool = True  # train the given order too
 
-    def encoded(self) -> tuple[EncodedDataset, EncodedDataset]:
-        """The training and the validation split; the test split is for the end alone."""
-        train, validation = (
-            encode(split, input_width=self.splits.input_width, target_width=self.splits.target_width).to(self.device)
-            for split in (self.splits.train, self.splits.validation)
-        )
-        return train, validation
-
     def final_run(self, order: Order) -> FixedOrderRun:
         return FixedOrderRun(self.splits, order, self.config.final_run(), derive_seed(self.seed, "final"), self.device)
 
@@ -61,15 +53,14 @@ def discover(
     discovery: Discovery, directory: RunDirectory, *, watcher: Watcher | None = None, stop: StopRequest | None = None
 ) -> dict[str, Any]:
     """Everything that is finished is in the run directory's journal; the same call continues an interrupted one."""
-    train, validation = discovery.encoded()
-    given = Order.forward(train.target_width)
-    problem = new_problem(discovery, directory, (train, validation), watcher, stop)
+    problem = new_problem(discovery, directory, watcher, stop)
+    given = Order.forward(problem.length)
     proposed = discovery.search.propose(problem)
 
-    finalists = deduplicated([*_finalists(proposed), given, given.compose(Order.reverse(len(given)))])
+    finalists = deduplicated([*_finalists(proposed), given, Order.reverse(len(given))])
     raced = race(
-        train,
-        validation,
+        problem.train,
+        problem.validation,
         finalists,
         discovery.config.race,
         seed=derive_seed(discovery.seed, "race"),
@@ -149,12 +140,11 @@ def _train(
 def new_problem(
     discovery: Discovery,
     directory: RunDirectory,
-    encoded: tuple[EncodedDataset, EncodedDataset],
     watcher: Watcher | None = None,
     stop: StopRequest | None = None,
 ) -> SearchProblem:
     return SearchProblem(
-        *encoded,
+        *encode_for_exploring(discovery.splits, discovery.device),
         source=discovery.source,
         profiler=discovery.config.profiler,
         any_order=discovery.config.any_order,
@@ -180,8 +170,8 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
     """Of each part, from real steps on this machine. Rough: how much scoring and racing can skip is not known yet."""
     final = discovery.final_run(Order.forward(problem.length))
     runs = discovery.search.plan(problem)
-    step = discovery.search.own_seconds_per_step(problem)
-    if step is not None:
+    if discovery.search.own_model:
+        step = discovery.search.own_seconds_per_step(problem)
         parts = {"propose": step * sum(run.steps for run in runs)}
     else:
         explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
@@ -210,7 +200,7 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
     runs = discovery.search.plan(problem)
     left = seconds - estimate["race"]
     per_run = estimate["propose"] / max(1, len(runs))
-    own = discovery.search.own_seconds_per_step(problem) is not None
+    own = discovery.search.own_model
     if left < per_run * (0.5 if own else 1.0):
         needed = per_run + estimate["race"]
         raise InputError(

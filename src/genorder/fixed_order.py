@@ -19,7 +19,15 @@ from genorder.orders import Order
 from genorder.presets import RunConfig
 from genorder.seeding import derive_seed, torch_generator
 from genorder.store import RunDirectory, fingerprint, write_json_atomic
-from genorder.training import CHECKPOINT_SECONDS, BatchPlan, CheckpointFolder, FitResult, Progress, fit
+from genorder.training import (
+    CHECKPOINT_SECONDS,
+    BatchPlan,
+    CheckpointFolder,
+    FitResult,
+    Progress,
+    fit,
+    marginal_seconds,
+)
 
 
 @final
@@ -133,17 +141,14 @@ def fit_fixed_order(
 
 
 def seconds_per_step(run: FixedOrderRun, model: GPT, *, budget: float = 3.0) -> float:
-    """Measured on this machine by real steps on `model`: one to warm up, then some `budget` seconds of them."""
+    """Measured on this machine by real steps on `model`, for some `budget` seconds."""
     batch_at = run.batches()
 
     def seconds(steps: int) -> float:
         short = run.config.training.model_copy(update={"steps": steps})
         return fit(model, lambda step: mean_loss(model, batch_at(step)), short, seed=0).seconds
 
-    seconds(1)
-    one = seconds(1)
-    steps = max(2, min(50, round(budget / one)))
-    return seconds(steps) / steps
+    return marginal_seconds(seconds, budget)
 
 
 def model_folder(path: Path) -> Path:

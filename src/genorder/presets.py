@@ -81,16 +81,12 @@ class ExplorationConfig(BaseModel):
 
 
 def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
-    """One run takes about a minute on two CPU cores.
-
-    Many small steps of a model of one layer and one head, chosen from single runs of one seed at 30 targets: the right
-    order came first of 128 on ReLU, Square, Triangle and MLP, 8th on Cubic and 69th on Sine. Not compared with other
-    batch sizes under the same conditions.
-    """
+    """A model of one layer that is told which target comes next; many small steps. Measured: benchmarks/RESULTS.md."""
     return ExplorationConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
         profiler=ProfilerConfig(
-            model=GPTConfig(layers=1, heads=1, width=128, feedforward=512),
+            told=True,
+            model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
             training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
         race=_cpu_race(),
@@ -98,8 +94,7 @@ def cpu_exploration(family: Family, train_samples: int | None = None) -> Explora
 
 
 def _cpu_race() -> RaceConfig:
-    """Chosen on Sine at 30 targets, the slowest of the recurrences: its loss falls after some 450 steps at this rate,
-    after 700 to 850 at 3e-3, and not within 1,000 at 5e-3 or with batches of 16."""
+    """Chosen on Sine at 30 targets, the slowest of the recurrences: see benchmarks/RESULTS.md."""
     return RaceConfig(
         model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
         training=TrainingConfig(steps=1, batch_size=32, learning_rate=2e-3, warmup_steps=50, beta2=0.98),
@@ -166,7 +161,7 @@ def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
             samples=final.samples,
             # A search profiles many candidates in many runs: those that are surely worse are dropped early.
             profiler=exploration.profiler.model_copy(update={"exact": False, "curve_points": 0}),
-            any_order=AnyOrderConfig(),  # half a minute at 20 targets on two cores
+            any_order=AnyOrderConfig(),
             race=exploration.race,
             final=FinalConfig(model=final.model, training=final.training),
         )

@@ -37,7 +37,8 @@ def random_batch(inputs: int, targets: int, rows: int = 5) -> Batch:
     labels = random_tokens(rows, targets + 1, seed=3)
     labels[1, -1] = IGNORED
     labels[2, -2:] = IGNORED
-    return Batch(random_tokens(rows, inputs + 1 + targets), labels)
+    predicted = torch.arange(targets + 1).expand(rows, -1)
+    return Batch(random_tokens(rows, inputs + 1 + targets), labels, predicted)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -133,7 +133,7 @@ def test_named_targets_are_rows_of_the_whole(chosen: list[int]) -> None:
 def test_slot_weights_are_the_softmax_over_what_is_available() -> None:
     model = model_of()
     _, available_GLP = batch_of()
-    weights_HLP = model.slot_weights(available_GLP[0])
+    weights_HLP = model.slot_weights(available_GLP[:1])[0]
     assert weights_HLP.shape == (3, TARGETS, POSITIONS)
     assert not weights_HLP.requires_grad
     for target in range(TARGETS):

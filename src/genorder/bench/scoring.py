@@ -5,7 +5,6 @@ backwards. The model is trained on their mixture for a while first, so that loss
 plain way is timed on a part of the candidates, since each of them takes it the same time; the others are complete.
 """
 
-import itertools
 import resource
 import sys
 import time
@@ -16,8 +15,8 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from genorder.data import EncodedDataset, encode
-from genorder.models import GPT, GPTConfig
+from genorder.data import EncodedDataset, encode_for_exploring
+from genorder.models import GPT, GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import (
@@ -28,7 +27,8 @@ from genorder.profiling.scoring import (
     plain_scores,
     racing_scores,
 )
-from genorder.seeding import derive_seed, numpy_generator, torch_generator
+from genorder.search.blocks import block_family
+from genorder.seeding import derive_seed, numpy_generator
 from genorder.tasks import make_task, task_splits
 from genorder.training import BatchPlan, TrainingConfig, fit
 
@@ -82,10 +82,7 @@ class ScoringCase:
     @classmethod
     def trained(cls, device: torch.device, blocks: int, length: int, seed: int) -> "ScoringCase":
         data = task_splits(make_task("square", length), train=50_000, validation=1_000, test=1, hidden_order_seed=seed)
-        train, validation = (
-            encode(split, input_width=length, target_width=length).to(device)
-            for split in (data.splits.train, data.splits.validation)
-        )
+        train, validation = encode_for_exploring(data.splits, device)
         orders = block_candidates(length, blocks, seed)
         name = f"T = {len(orders):,}, L = {length}"
         return cls(name, _trained(train, orders, seed), validation, orders, seed)
@@ -142,19 +139,12 @@ def _measure(case: ScoringCase) -> list[ScoringRow]:
 
 def block_candidates(length: int, blocks: int, seed: int) -> list[Order]:
     """Every order of the blocks of a random parent, and each of them reversed."""
-    parent = numpy_generator(derive_seed(seed, "parent")).permutation(length)
-    parts = np.array_split(parent, blocks)
-    forwards = [np.concatenate(arranged) for arranged in itertools.permutations(parts)]
-    return list(dict.fromkeys(Order.of(order) for both in forwards for order in (both, both[::-1])))
+    parent = Order.of(numpy_generator(derive_seed(seed, "parent")).permutation(length))
+    return block_family([parent], blocks)
 
 
 def _trained(train: EncodedDataset, orders: list[Order], seed: int) -> GPT:
-    model = GPT(
-        GPTConfig(layers=1, heads=4, width=128, feedforward=512),
-        vocabulary=train.model_vocabulary,
-        positions=train.input_width + 1 + train.target_width,
-        rng=torch_generator(derive_seed(seed, "model")),
-    ).to(train.inputs_NW.device)
+    model = fresh_gpt(GPTConfig(layers=1, heads=4, width=128, feedforward=512), train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     plan = BatchPlan(train, orders_KL, 128, derive_seed(seed, "batches"))
     config = TrainingConfig(steps=_TRAINING_STEPS, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98)

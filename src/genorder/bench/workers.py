@@ -9,7 +9,7 @@ from typing import Any, final
 
 import torch
 
-from genorder.data import encode
+from genorder.data import encode_for_exploring
 from genorder.execution import map_jobs
 from genorder.orders import Order, random_orders
 from genorder.presets import cpu_exploration
@@ -66,9 +66,7 @@ def bench_workers(device: torch.device, on_row: Callable[[WorkersRow], None] = l
 
 def _jobs(length: int, device: torch.device) -> list[RaceJob]:
     splits = task_splits(make_task("relu", length), train=20_000, validation=500, test=1).splits
-    train, validation = (
-        encode(split, input_width=length, target_width=length).to(device) for split in (splits.train, splits.validation)
-    )
+    train, validation = encode_for_exploring(splits, device)
     data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
     orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
     config = cpu_exploration("recurrence").race

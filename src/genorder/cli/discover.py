@@ -129,10 +129,10 @@ def _discover(
         f"{source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
         f"targets, {len(splits.train.vocabulary)} tokens; run directory {directory.path}"
     )
-    problem = new_problem(discovery, directory, discovery.encoded())
+    problem = new_problem(discovery, directory)
     if seconds is not None:
         discovery = replace(discovery, budget=_budget_in_time(seconds, decided, discovery, problem, directory))
-        problem = new_problem(discovery, directory, discovery.encoded())
+        problem = new_problem(discovery, directory)
     estimate = estimated_seconds(discovery, problem)
     runs = discovery.search.plan(problem)
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
@@ -188,7 +188,7 @@ def _without_directory(discovery: Discovery, described: dict[str, Any]) -> Itera
         tempfile.TemporaryDirectory() as scratch,
         RunDirectory.open(Path(scratch) / "plan", described, command=sys.argv, environment={}) as directory,
     ):
-        yield new_problem(discovery, directory, discovery.encoded())
+        yield new_problem(discovery, directory)
 
 
 def _plan(discovery: Discovery, problem: SearchProblem, described: dict[str, Any]) -> dict[str, Any]:

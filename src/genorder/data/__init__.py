@@ -1,7 +1,7 @@
 """Sequence datasets: reading, splitting, encoding."""
 
 from genorder.data.dataset import PackedRows, SequenceDataset, share_vocabulary
-from genorder.data.encoding import Batch, EncodedDataset, arrange, encode
+from genorder.data.encoding import Batch, EncodedDataset, arrange, encode, encode_for_exploring
 from genorder.data.jsonl import read_jsonl, write_jsonl
 from genorder.data.splits import Splits, split_dataset
 from genorder.data.vocabulary import Vocabulary
@@ -15,6 +15,7 @@ __all__ = [
     "Vocabulary",
     "arrange",
     "encode",
+    "encode_for_exploring",
     "read_jsonl",
     "share_vocabulary",
     "split_dataset",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genorder.data.dataset import SequenceDataset
+from genorder.data.splits import Splits
 
 PAD, SEP, EOS = 0, 1, 2
 SPECIAL_TOKENS = 3  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
@@ -25,6 +26,7 @@ IGNORED = -100  # label of a prediction that does not count
 class Batch(NamedTuple):
     tokens_BT: Tensor
     labels_BQ: Tensor  # the token that follows position W + q; IGNORED beyond EOS
+    predicted_BQ: Tensor  # which target index that is; L for EOS
 
 
 @final
@@ -78,6 +80,15 @@ def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> 
     )
 
 
+def encode_for_exploring(splits: Splits, device: torch.device) -> tuple[EncodedDataset, EncodedDataset]:
+    """The training and the validation split, on a device; the test split is for the end alone."""
+    train, validation = (
+        encode(split, input_width=splits.input_width, target_width=splits.target_width).to(device)
+        for split in (splits.train, splits.validation)
+    )
+    return train, validation
+
+
 def restrict_orders(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Tensor:
     """Each row's order with the indices below its length first, in their sequence; the others follow."""
     orders_BL = orders_BL.expand(len(rows_B), encoded.target_width)
@@ -98,13 +109,15 @@ def arrange(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Batch
     orders_BL = restrict_orders(encoded, rows_B, orders_BL)
     emitted_BL = targets_BL.gather(1, orders_BL)
     labels_BQ = torch.nn.functional.pad(emitted_BL, (0, 1), value=EOS).long()
+    predicted_BQ = torch.nn.functional.pad(orders_BL, (0, 1), value=width)
     if not encoded.is_fixed_length:
         step_Q = torch.arange(width + 1, device=labels_BQ.device)
         labels_BQ = labels_BQ.masked_fill(step_Q == lengths_B[:, None], EOS)
         labels_BQ = labels_BQ.masked_fill(step_Q > lengths_B[:, None], IGNORED)
+        predicted_BQ = predicted_BQ.masked_fill(step_Q >= lengths_B[:, None], width)
     separator_B1 = torch.full((len(rows_B), 1), SEP, dtype=emitted_BL.dtype, device=emitted_BL.device)
     tokens_BT = torch.cat([encoded.inputs_NW[rows_B], separator_B1, emitted_BL], dim=1).long()
-    return Batch(tokens_BT, labels_BQ)
+    return Batch(tokens_BT, labels_BQ, predicted_BQ)
 
 
 def decode_tokens(model_tokens: NDArray[np.integer], tokens: tuple[str, ...]) -> list[str]:

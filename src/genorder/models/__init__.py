@@ -1,6 +1,18 @@
 """The networks."""
 
+from genorder.models.fresh import fresh_gpt
 from genorder.models.gpt import GPT, GPTConfig, KeyValueCache
 from genorder.models.saved import SavedModel, load_model
+from genorder.models.told import AnyGPT, ToldGPT, fresh_told_gpt
 
-__all__ = ["GPT", "GPTConfig", "KeyValueCache", "SavedModel", "load_model"]
+__all__ = [
+    "GPT",
+    "AnyGPT",
+    "GPTConfig",
+    "KeyValueCache",
+    "SavedModel",
+    "ToldGPT",
+    "fresh_gpt",
+    "fresh_told_gpt",
+    "load_model",
+]

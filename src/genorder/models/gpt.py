@@ -156,19 +156,19 @@ class GPT(nn.Module):
 
         For inference: the new cache shares its buffers with the old one. Dropout is never applied.
         """
-        hidden_BQD, longer = self._extend(tokens_BQ, cache)
+        hidden_BQD, longer = self._extend(F.embedding(tokens_BQ, self.token_embedding), cache)
         return self.logits(hidden_BQD[:, -1]), longer
 
-    def extend_by_each(self, tokens_BQ: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
-        """The same with Logits_BQV after each of the new tokens."""
-        hidden_BQD, longer = self._extend(tokens_BQ, cache)
+    def extend_embedded(self, embedded_BQD: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        """The same from token embeddings, positions not yet added, with Logits_BQV after each of them."""
+        hidden_BQD, longer = self._extend(embedded_BQD, cache)
         return self.logits(hidden_BQD), longer
 
-    def _extend(self, tokens_BQ: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
-        stop = cache.length + tokens_BQ.shape[1]
+    def _extend(self, embedded_BQD: Tensor, cache: KeyValueCache) -> tuple[Tensor, KeyValueCache]:
+        stop = cache.length + embedded_BQD.shape[1]
         if stop > cache.capacity:
             raise ValueError(f"{stop} tokens do not fit a cache of {cache.capacity}")
-        hidden_BQD = self.add_positions(F.embedding(tokens_BQ, self.token_embedding), cache.length)
+        hidden_BQD = self.add_positions(embedded_BQD, cache.length)
         for layer, block in enumerate(self.blocks):
             assert isinstance(block, Block)
             hidden_BQD = block.extend(hidden_BQD, cache, layer)

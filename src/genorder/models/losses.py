@@ -4,17 +4,19 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data.encoding import IGNORED, Batch
-from genorder.models.gpt import GPT
+from genorder.models.told import AnyGPT, ToldGPT
 
 
-def target_logits(model: GPT, batch: Batch) -> Tensor:
+def target_logits(model: AnyGPT, batch: Batch) -> Tensor:
     """Logits_BQV of the targets and EOS; the input's positions are read, never predicted."""
+    if isinstance(model, ToldGPT):
+        return model(batch.tokens_BT, batch.predicted_BQ)  # type: ignore[no-any-return]
     first = batch.tokens_BT.shape[1] - batch.labels_BQ.shape[1]
     logits: Tensor = model(batch.tokens_BT, first)
     return logits
 
 
-def mean_loss(model: GPT, batch: Batch) -> Tensor:
+def mean_loss(model: AnyGPT, batch: Batch) -> Tensor:
     """Mean cross-entropy over all target and EOS tokens of the batch."""
     logits_BQV = target_logits(model, batch)
     return F.cross_entropy(logits_BQV.flatten(0, 1).float(), batch.labels_BQ.flatten(), ignore_index=IGNORED)

@@ -52,21 +52,23 @@ class RoutedModel(nn.Module):
         self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
         self.out_V = nn.Parameter(torch.zeros(vocabulary))
 
-    def slot_weights(self, available_LP: Tensor) -> Tensor:
-        """Where each slot reads: weights_HLP."""
-        with torch.no_grad():
-            logits_HLP = self.routing_LHP.transpose(0, 1).masked_fill(~available_LP, -math.inf)
-            return logits_HLP.softmax(dim=-1)
+    @torch.no_grad()
+    def slot_weights(self, available_GLP: Tensor) -> Tensor:
+        """Where each slot reads: weights_GHLP."""
+        return self._slot_weights(available_GLP, None)
+
+    def _slot_weights(self, available_GLP: Tensor, targets_M: Tensor | None) -> Tensor:
+        routing_LHP = self.routing_LHP if targets_M is None else self.routing_LHP[targets_M]
+        logits_GHLP = routing_LHP.transpose(0, 1).expand(len(available_GLP), -1, -1, -1)
+        return logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
 
     def forward(self, tokens_GBP: Tensor, available_GLP: Tensor, targets_M: Tensor | None = None) -> Tensor:
         """logits_GBLV of every target, or of the M targets named, for which `available` has M rows."""
         groups, samples, _ = tokens_GBP.shape
         slots, width = self.config.slots, self.config.width
-        chosen = slice(None) if targets_M is None else targets_M
-        routing_LHP, index_LD = self.routing_LHP[chosen], self.index_LD[chosen]
-        logits_GHLP = routing_LHP.transpose(0, 1).expand(groups, -1, -1, -1)
-        weights_GHLP = logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
+        index_LD = self.index_LD if targets_M is None else self.index_LD[targets_M]
         targets = len(index_LD)
+        weights_GHLP = self._slot_weights(available_GLP, targets_M)
         # The slots' tables side by side, so that one lookup reads all of them.
         table_VHD = self.values_HVD.transpose(0, 1).reshape(self.vocabulary + 1, slots * width)
         values_GBPHD = functional.embedding(tokens_GBP, table_VHD).view(groups, samples, -1, slots, width)

@@ -27,7 +27,7 @@ def random_orders(length: int, count: int, rng: np.random.Generator) -> list[Ord
     if length <= 8 and count * 2 >= math.factorial(length):
         everything = [Order(indices) for indices in itertools.permutations(range(length))]
         return [everything[index] for index in rng.permutation(len(everything))[:count]]
-    return _distinct(lambda: [Order.random(length, rng)], count)
+    return distinct_orders(lambda: [Order.random(length, rng)], count)
 
 
 def sort_orders(
@@ -45,7 +45,7 @@ def sort_orders(
         picked = np.linspace(len(path) - 1, 0, min(count, len(path))).round().astype(int)
         return [relative_to(goal, Order.of(path[index])) for index in picked.tolist()]
 
-    return _distinct(snapshots, count)
+    return distinct_orders(snapshots, count)
 
 
 def block_orders(
@@ -60,7 +60,7 @@ def block_orders(
         order = relative_to(reference, Order.of(shuffled))
         return [] if order == reference else [order]
 
-    found = _distinct(draw, count - with_reference)
+    found = distinct_orders(draw, count - with_reference)
     return [reference, *found] if with_reference else found
 
 
@@ -85,7 +85,7 @@ def topological_sorts(graph: DependencyGraph, count: int, rng: np.random.Generat
                     available.append(child)
         return [Order.of(emitted)]
 
-    return _distinct(draw, count)
+    return distinct_orders(draw, count)
 
 
 def within_time_orders(reference: Order, variables: int) -> list[Order]:
@@ -114,9 +114,9 @@ def _bubble_sort(values: list[int]) -> Iterator[list[int]]:
                 yield list(values)
 
 
-def _distinct(draw: Callable[[], list[Order]], count: int) -> list[Order]:
-    """Draw until `count` different orders are found, or nothing new turns up any more."""
-    found: dict[Order, None] = {}
+def distinct_orders(draw: Callable[[], list[Order]], count: int, first: Iterable[Order] = ()) -> list[Order]:
+    """`first`, then draws until `count` different orders are found, or nothing new turns up any more."""
+    found = dict.fromkeys(first)
     fruitless = 0
     while len(found) < count and fruitless < _FRUITLESS_DRAWS:
         before = len(found)

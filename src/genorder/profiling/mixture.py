@@ -1,7 +1,7 @@
 """Loss profiling: one short run on a mixture of orders, then the validation loss of each.
 
-The model is a plain GPT that is told nothing of which order a sample uses. Orders that are easy to learn show a lower
-loss early on.
+Orders that are easy to learn show a lower loss early on. The paper's model is a plain GPT that is told nothing of which
+order a sample uses; one that is told which target comes next separates the orders far better (benchmarks/RESULTS.md).
 """
 
 import json
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from genorder.data import EncodedDataset
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.models import GPT, GPTConfig
+from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_told_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import (
@@ -29,10 +29,11 @@ from genorder.profiling.scoring import (
     Scores,
     compare_with_best,
     exact_scores,
+    finite_or_none,
     means_and_errors,
     racing_scores,
 )
-from genorder.seeding import derive_seed, torch_generator
+from genorder.seeding import derive_seed
 from genorder.store import write_json_atomic
 from genorder.training import BatchPlan, CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -42,6 +43,7 @@ class ProfilerConfig(BaseModel):
 
     model: GPTConfig
     training: TrainingConfig
+    told: bool = False  # tell the model which target comes next; the paper's must guess it
     exact: bool = True  # score every candidate on every validation sample, as the paper does
     error_probability: float = Field(default=0.05, gt=0, lt=1)  # of racing, where exact is false
     curve_points: int = Field(default=5, ge=0)  # at how many steps before the last each candidate's loss is taken
@@ -84,12 +86,12 @@ class Profile:
     def to_dict(self) -> dict[str, Any]:
         return {
             "orders": [list(order) for order in self.orders],
-            "losses": [value if math.isfinite(value) else None for value in self.losses.tolist()],
-            "errors": [value if math.isfinite(value) else None for value in self.errors.tolist()],
+            "losses": [finite_or_none(value) for value in self.losses.tolist()],
+            "errors": [finite_or_none(value) for value in self.errors.tolist()],
             "tied": self.tied.tolist(),
             "samples": self.samples.tolist(),
             "curve_steps": self.curve_steps,
-            "curves": [[v if math.isfinite(v) else None for v in point] for point in self.curves],
+            "curves": [[finite_or_none(value) for value in point] for point in self.curves],
             "train_seconds": self.train_seconds,
             "score_seconds": self.score_seconds,
         }
@@ -127,12 +129,7 @@ def profile_orders(
     orders = list(orders)
     if not orders:
         raise InputError("profiling needs at least one order, received none")
-    model = GPT(
-        config.model,
-        vocabulary=train.model_vocabulary,
-        positions=train.input_width + 1 + train.target_width,
-        rng=torch_generator(derive_seed(seed, "model")),
-    ).to(train.inputs_NW.device)
+    model: AnyGPT = (fresh_told_gpt if config.told else fresh_gpt)(config.model, train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     batch_at = BatchPlan(train, orders_KL, config.training.batch_size, derive_seed(seed, "batches"))
     curve = _Curve(model, validation.head(config.curve_samples), orders, config, folder)
@@ -158,7 +155,7 @@ def profile_orders(
     )
 
 
-def score(model: GPT, validation: EncodedDataset, orders: list[Order], config: ProfilerConfig) -> Scores:
+def score(model: AnyGPT, validation: EncodedDataset, orders: list[Order], config: ProfilerConfig) -> Scores:
     if config.exact:
         return exact_scores(model, validation, orders, memory_bytes=config.memory_bytes)
     racing = RacingConfig(error_probability=config.error_probability)
@@ -185,7 +182,7 @@ class _Curve:
 
     def __init__(
         self,
-        model: GPT,
+        model: AnyGPT,
         validation: EncodedDataset,
         orders: list[Order],
         config: ProfilerConfig,
@@ -206,5 +203,5 @@ class _Curve:
         self.losses[finished] = means_and_errors(scores.losses_CN, scores.predictions_N)[0].tolist()
         if self._file:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            plain = {s: [v if math.isfinite(v) else None for v in vs] for s, vs in self.losses.items()}
+            plain = {step: [finite_or_none(value) for value in values] for step, values in self.losses.items()}
             write_json_atomic(self._file, plain)

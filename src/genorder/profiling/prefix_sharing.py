@@ -8,11 +8,14 @@ Exact, to rounding; memory does not grow with the number of orders.
 Axes: S samples, C orders, M steps that are new, V vocabulary.
 """
 
+from functools import partial
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data.encoding import EOS, SEP
-from genorder.models import GPT, KeyValueCache
+from genorder.models import GPT, AnyGPT, KeyValueCache, ToldGPT
 
 
 def common_prefixes(orders_CL: Tensor) -> list[int]:
@@ -24,25 +27,39 @@ def common_prefixes(orders_CL: Tensor) -> list[int]:
 
 
 @torch.inference_mode()
-def shared_prefix_losses(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
+def shared_prefix_losses(model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
     """Losses_CS: the summed cross-entropy of all targets and EOS. The orders must be sorted and distinct."""
     samples, width = inputs_SW.shape
     count, length = orders_CL.shape
-    separator_S1 = torch.full((samples, 1), SEP, dtype=torch.long, device=inputs_SW.device)
-    prompt = torch.cat([inputs_SW.long(), separator_S1], dim=1)
-    logits_SV, cache = model.extend(prompt, model.empty_cache(samples, width + 1 + length))
-    # What follows the first d targets of the current order, and what those d have cost, for d = 0..L.
-    follows_SLV = torch.empty(samples, length + 1, logits_SV.shape[1], device=inputs_SW.device)
-    follows_SLV[:, 0] = logits_SV.float().log_softmax(dim=-1)
-    cost_SL = torch.zeros(samples, length + 1, device=inputs_SW.device)
-    losses_CS = torch.empty(count, samples, device=inputs_SW.device)
+    device = inputs_SW.device
+    if isinstance(model, ToldGPT):
+        # At the last common step it knows already which target comes next: that step is computed again.
+        gpt, embed, again, none = model.gpt, model.embed_steps, 1, model.none
+    else:
+        gpt, embed, again, none = model, partial(_embed, model), 0, length
+    separator_S1 = torch.full((samples, 1), SEP, dtype=torch.long, device=device)
     targets_SL = targets_SL.long()
+    prompt = torch.cat([inputs_SW.long(), separator_S1], dim=1)
+    logits_SV, cache = gpt.extend(prompt, gpt.empty_cache(samples, width + 1 + length))
+    # What follows the first d targets of the current order, and what those d have cost, for d = 0..L.
+    follows_SQV = torch.empty(samples, length + 1, logits_SV.shape[1], device=device)
+    follows_SQV[:, 0] = logits_SV.float().log_softmax(dim=-1)
+    cost_SQ = torch.zeros(samples, length + 1, device=device)
+    losses_CS = torch.empty(count, samples, device=device)
+    predicted_CQ = F.pad(orders_CL, (0, 1), value=none)
     for number, shared in enumerate(common_prefixes(orders_CL.cpu())):
-        tokens_SM = targets_SL[:, orders_CL[number, shared:]]
-        kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + 1 + shared)
-        logits_SMV, _ = model.extend_by_each(tokens_SM, kept)
-        torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SLV[:, shared + 1 :])
-        picked_SM = follows_SLV[:, shared:length].gather(2, tokens_SM[..., None])[..., 0]
-        cost_SL[:, shared + 1 :] = cost_SL[:, shared : shared + 1] - picked_SM.cumsum(dim=1)
-        losses_CS[number] = cost_SL[:, length] - follows_SLV[:, length, EOS]
+        first = shared + 1 - again
+        tokens_SQ = torch.cat([separator_S1, targets_SL[:, orders_CL[number]]], dim=1)
+        embedded_SMD = embed(tokens_SQ, predicted_CQ[number], first)
+        kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + first)
+        logits_SMV, _ = gpt.extend_embedded(embedded_SMD, kept)
+        torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SQV[:, first:])
+        new_SM = tokens_SQ[:, shared + 1 :]
+        picked_SM = follows_SQV[:, shared:length].gather(2, new_SM[..., None])[..., 0]
+        cost_SQ[:, shared + 1 :] = cost_SQ[:, shared : shared + 1] - picked_SM.cumsum(dim=1)
+        losses_CS[number] = cost_SQ[:, length] - follows_SQV[:, length, EOS]
     return losses_CS
+
+
+def _embed(gpt: GPT, tokens_SQ: Tensor, _: Tensor, first: int) -> Tensor:
+    return F.embedding(tokens_SQ[:, first:], gpt.token_embedding)

@@ -23,11 +23,11 @@ from safetensors.torch import load_file, save
 from genorder.data import EncodedDataset
 from genorder.errors import GenorderError, InputError
 from genorder.execution import StopRequest, map_jobs
-from genorder.models import GPT, GPTConfig
+from genorder.models import GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
-from genorder.profiling.scoring import compare_with_best, means_and_errors, plain_scores
-from genorder.seeding import derive_seed, torch_generator
+from genorder.profiling.scoring import compare_with_best, finite_or_none, means_and_errors, plain_scores
+from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
 from genorder.training import BatchPlan, TrainingConfig, fit
 
@@ -97,8 +97,8 @@ class RaceResult:
         return [
             {
                 "order": list(contestant.order),
-                "losses": [_finite_or_none(loss) for loss in contestant.losses],
-                "standard_errors": [_finite_or_none(error) for error in contestant.errors],
+                "losses": [finite_or_none(loss) for loss in contestant.losses],
+                "standard_errors": [finite_or_none(error) for error in contestant.errors],
                 "left_after_round": contestant.left_after,
                 "tied_with_best": contestant.tied_with_best,
                 "diverged": contestant.diverged,
@@ -110,10 +110,6 @@ class RaceResult:
     @property
     def tied(self) -> list[Order]:
         return [contestant.order for contestant in self.contestants if contestant.tied_with_best]
-
-
-def _finite_or_none(value: float) -> float | None:
-    return value if math.isfinite(value) else None
 
 
 def kept_after_round(losses: Sequence[float], config: RaceConfig) -> int:
@@ -232,12 +228,7 @@ def _results(
 def run_job(job: RaceJob) -> dict[str, Any]:
     """Train one order from the start; its validation losses by sample, its training curve, and the seconds."""
     train, validation = _load_data(job.data, job.data_sha256, job.device)
-    model = GPT(
-        job.config.model,
-        vocabulary=train.model_vocabulary,
-        positions=train.input_width + 1 + train.target_width,
-        rng=torch_generator(derive_seed(job.seed, "model")),
-    ).to(train.inputs_NW.device)
+    model = fresh_gpt(job.config.model, train, job.seed)
     orders_1L = torch.tensor([list(job.order)], device=train.inputs_NW.device)
     training = job.config.training.model_copy(update={"steps": job.steps})
     batch_at = BatchPlan(train, orders_1L, training.batch_size, derive_seed(job.seed, "batches"))

@@ -15,7 +15,7 @@ from scipy.stats import t as student_t
 from torch import Tensor
 
 from genorder.data import EncodedDataset, arrange
-from genorder.models import GPT
+from genorder.models import AnyGPT
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
 from genorder.profiling.prefix_sharing import shared_prefix_losses
@@ -44,7 +44,7 @@ class Scores:
         return scored
 
 
-def plain_scores(model: GPT, encoded: EncodedDataset, orders: list[Order]) -> Scores:
+def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) -> Scores:
     """One full forward pass per candidate: the reference that faster ways must equal."""
     device = encoded.inputs_NW.device
     losses_CN = np.empty((len(orders), len(encoded)))
@@ -62,7 +62,7 @@ def plain_scores(model: GPT, encoded: EncodedDataset, orders: list[Order]) -> Sc
 
 
 def exact_scores(
-    model: GPT, encoded: EncodedDataset, orders: list[Order], *, memory_bytes: int = MEMORY_BYTES
+    model: AnyGPT, encoded: EncodedDataset, orders: list[Order], *, memory_bytes: int = MEMORY_BYTES
 ) -> Scores:
     """Every candidate on every sample, the input and common prefixes computed once."""
     predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
@@ -80,7 +80,7 @@ def exact_scores(
 
 
 def _losses_of_one_length(
-    model: GPT, encoded: EncodedDataset, rows: NDArray[np.int64], orders_CL: Tensor, memory_bytes: int
+    model: AnyGPT, encoded: EncodedDataset, rows: NDArray[np.int64], orders_CL: Tensor, memory_bytes: int
 ) -> NDArray[np.float64]:
     device = encoded.inputs_NW.device
     orders_CL = orders_CL.to(device)
@@ -94,7 +94,7 @@ def _losses_of_one_length(
     return _no_nan(losses_CN)
 
 
-def seconds_per_candidate(model: GPT, encoded: EncodedDataset, *, samples: int = 64) -> float:
+def seconds_per_candidate(model: AnyGPT, encoded: EncodedDataset, *, samples: int = 64) -> float:
     """Measured on this machine: the time to score one order on all samples, without any sharing of prefixes."""
     part = encoded.head(samples)
     order = Order.forward(encoded.target_width)
@@ -104,11 +104,16 @@ def seconds_per_candidate(model: GPT, encoded: EncodedDataset, *, samples: int =
     return (time.perf_counter() - started) * len(encoded) / len(part)
 
 
+def finite_or_none(value: float) -> float | None:
+    """For JSON, which has no infinity."""
+    return float(value) if math.isfinite(value) else None
+
+
 def _no_nan(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(losses), math.inf, losses)
 
 
-def samples_at_once(model: GPT, encoded: EncodedDataset, memory_bytes: int) -> int:
+def samples_at_once(model: AnyGPT, encoded: EncodedDataset, memory_bytes: int) -> int:
     """How many samples walk the tree together within the memory."""
     config = model.config
     tokens = encoded.input_width + 1 + encoded.target_width
@@ -136,7 +141,7 @@ class RacingConfig:
 
 
 def racing_scores(
-    model: GPT,
+    model: AnyGPT,
     encoded: EncodedDataset,
     orders: list[Order],
     racing: RacingConfig,

@@ -7,28 +7,27 @@ model, with their standard errors, rank them. If the two disagree beyond the noi
 model trains on.
 """
 
+import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, final
 
 import numpy as np
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
 from genorder.errors import InputError
 from genorder.models.routed import RoutedModel
 from genorder.orders import Order
-from genorder.profiling.any_order import (
-    AnyOrderConfig,
-    AnyOrderOracle,
-    fit_any_order,
-    routed_model,
-)
+from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model
 from genorder.search.base import MOST_PROPOSALS, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
 from genorder.search.reading import read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
-from genorder.training import CheckpointFolder
+from genorder.store import write_bytes_atomic, write_json_atomic
+from genorder.training import CheckpointFolder, marginal_seconds
+
+_FINISHED, _SECONDS = "finished.safetensors", "seconds.json"  # of a round
 
 
 @final
@@ -36,6 +35,7 @@ from genorder.training import CheckpointFolder
 class AnyOrder(Search):
     name: ClassVar[str] = "any-order"
     finalists: ClassVar[int] = 2
+    own_model: ClassVar[bool] = True
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
@@ -52,10 +52,9 @@ class AnyOrder(Search):
         def seconds(steps: int) -> float:
             training = problem.any_order.training.model_copy(update={"steps": steps})
             short = problem.any_order.model_copy(update={"training": training})
-            return fit_any_order(routed_model(problem.train, short, seed=0), problem.train, short, seed=0) / steps
+            return fit_any_order(routed_model(problem.train, short, seed=0), problem.train, short, seed=0)
 
-        seconds(1)
-        return seconds(5)
+        return marginal_seconds(seconds, budget=1.0)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         steps = problem.any_order.training.steps
@@ -75,12 +74,7 @@ class AnyOrder(Search):
         models = [self._profile(problem, number) for number in range(len(self.plan(problem)))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         proposals = [
-            Proposal(
-                Order(tuple(row["order"])),
-                row["loss"],
-                row["standard_error"],
-                row["tied_with_best"] and model is best,  # losses under another model cannot tie
-            )
+            replace(Proposal.from_dict(row), tied=row["tied_with_best"] and model is best)  # not under another model
             for model in (best, *(model for model in models if model is not best))
             for row in model["proposals"]
         ]
@@ -103,14 +97,11 @@ class AnyOrder(Search):
             "steps": problem.budget.steps,
             "orders": self._orders(problem),
         }
-        problem.runs += 1
+        problem.spend_run(name)
         folder = problem.folder_of(name, described)
         found = problem.timed(name, described, lambda: self._work(problem, name, seed, folder))
         shutil.rmtree(folder, ignore_errors=True)
-        best = [
-            Proposal(Order(tuple(row["order"])), row["loss"], row["standard_error"], row["tied_with_best"])
-            for row in found["proposals"]
-        ]
+        best = [Proposal.from_dict(row) for row in found["proposals"]]
         seconds = {"train": found["train_seconds"], "construct": found["seconds"] - found["train_seconds"]}
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
@@ -121,12 +112,15 @@ class AnyOrder(Search):
         steps, seconds = 0, 0.0
         earlier: list[Order] = []
         before: float | None = None
-        most = problem.budget.steps and max(1, problem.budget.steps // self.restarts)
+        share = None if problem.budget.steps is None else max(1, problem.budget.steps // len(self.plan(problem)))
         for number in range(self.rounds):
             wanted = config.training.steps * 2**number
-            if most and number and steps + wanted > most:
-                break
-            training = config.training.model_copy(update={"steps": min(wanted, most or wanted)})
+            if share is not None and steps:
+                if steps + wanted > share:
+                    break
+            elif share is not None:
+                wanted = min(wanted, share)
+            training = config.training.model_copy(update={"steps": wanted})
             short = config.model_copy(update={"training": training})
             seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
             steps += training.steps
@@ -142,10 +136,9 @@ def _trained(
     problem: SearchProblem, model: RoutedModel, config: AnyOrderConfig, name: str, seed: int, folder: Path
 ) -> float:
     """Train the model in place for one round, or load what an interrupted run had finished of it."""
-    finished = folder / "finished.safetensors"
-    if finished.exists():
-        model.load_state_dict(load_file(finished))
-        return float((folder / "seconds").read_text())
+    if (folder / _FINISHED).exists():
+        model.load_state_dict(load_file(folder / _FINISHED))
+        return float(json.loads((folder / _SECONDS).read_text()))
     on_progress = problem.on_progress
     seconds = fit_any_order(
         model,
@@ -162,9 +155,8 @@ def _trained(
 
 def _keep(model: RoutedModel, seconds: float, folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "seconds").write_text(repr(seconds))
-    save_file(model.state_dict(), folder / "unfinished.safetensors")
-    (folder / "unfinished.safetensors").rename(folder / "finished.safetensors")
+    write_json_atomic(folder / _SECONDS, seconds)
+    write_bytes_atomic(folder / _FINISHED, save(model.state_dict()))  # last: it says that the round is done
 
 
 def _agreement(orders: Sequence[Order]) -> float:

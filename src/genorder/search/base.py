@@ -4,7 +4,6 @@ A strategy proposes orders; it does not decide. It may ask the problem for mixtu
 against the budget and kept in the journal, or train a model of its own. The race of finalists comes after it.
 """
 
-import math
 import shutil
 import time
 from abc import ABC, abstractmethod
@@ -21,6 +20,7 @@ from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Order
 from genorder.profiling import AnyOrderConfig, Profile, ProfilerConfig, profile_orders
+from genorder.profiling.scoring import finite_or_none
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint, fingerprint_arrays
 from genorder.training import Progress
@@ -53,6 +53,18 @@ class Proposal:
     error: float | None = None
     tied: bool = False  # with the first proposal, within the standard error
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "order": list(self.order),
+            "loss": self.loss,
+            "standard_error": self.error,
+            "tied_with_best": self.tied,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> "Proposal":
+        return cls(Order(tuple(saved["order"])), saved["loss"], saved["standard_error"], saved["tied_with_best"])
+
 
 @final
 @dataclass(frozen=True)
@@ -70,7 +82,7 @@ class Stage:
             "name": self.name,
             "candidates": self.candidates,
             "kept": self.kept,
-            "best": [proposal_to_dict(proposal) for proposal in self.best],
+            "best": [proposal.to_dict() for proposal in self.best],
             "seconds": self.seconds,
         }
 
@@ -84,19 +96,10 @@ class SearchResult:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "proposals": [proposal_to_dict(proposal) for proposal in self.proposals],
+            "proposals": [proposal.to_dict() for proposal in self.proposals],
             "stages": [stage.to_dict() for stage in self.stages],
             "details": self.details,
         }
-
-
-def proposal_to_dict(proposal: Proposal) -> dict[str, Any]:
-    return {
-        "order": list(proposal.order),
-        "loss": proposal.loss,
-        "standard_error": proposal.error,
-        "tied_with_best": proposal.tied,
-    }
 
 
 @final
@@ -136,6 +139,12 @@ class SearchProblem:
     def may_profile(self) -> bool:
         return self.budget.runs is None or self.runs < self.budget.runs
 
+    def spend_run(self, name: str) -> None:
+        """Count one run. Raises InputError beyond the budget: ask `may_profile` first."""
+        if not self.may_profile():
+            raise InputError(f"the budget of {self.budget.runs} profiling runs is spent; {name} would be another")
+        self.runs += 1
+
     @cached_property
     def _data(self) -> str:
         """What the training and validation samples are, for fingerprints."""
@@ -147,22 +156,16 @@ class SearchProblem:
         """One mixture profiling run of the orders, from the journal if it was done before.
 
         `name` must be of this run alone: it seeds it. `keep` says how many survive, for the summary. Raises
-        InputError beyond the budget: ask `may_profile` first.
+        InputError beyond the budget.
         """
-        if not self.may_profile():
-            raise InputError(f"the budget of {self.budget.runs} profiling runs is spent; {name} would be another")
-        self.runs += 1
+        self.spend_run(name)
         seed = derive_seed(self.seed, "profile", name)
         described = {
-            "job": "profile",
-            "data": self._data,
             "orders": fingerprint([list(order) for order in orders]),
             "profiler": self.profiler.model_dump(),
             "seed": seed,
-            "device": self.train.inputs_NW.device.type,
-            "threads": torch.get_num_threads(),
         }
-        folder = self.folder / f"profile-{fingerprint(described)[:16]}"
+        folder = self.folder_of("profile", described)
         on_progress = self.on_progress
 
         def work() -> dict[str, Any]:
@@ -178,7 +181,7 @@ class SearchProblem:
             )
             return profile.to_dict()
 
-        profile = Profile.from_dict(self.journal.run(described, f"profile {name}", work))
+        profile = Profile.from_dict(self.journal.run(self._key("profile", described), f"profile {name}", work))
         shutil.rmtree(folder, ignore_errors=True)
         seconds = {"train": profile.train_seconds, "score": profile.score_seconds}
         self.finish_stage(Stage(name, len(orders), keep, proposals_of(profile, _KEPT_CANDIDATES), seconds))
@@ -218,16 +221,12 @@ def proposals_of(profile: Profile, most: int = MOST_PROPOSALS) -> list[Proposal]
     return [
         Proposal(
             profile.orders[index],
-            _finite_or_none(profile.losses[index]),
-            _finite_or_none(profile.errors[index]),
+            finite_or_none(profile.losses[index]),
+            finite_or_none(profile.errors[index]),
             bool(profile.tied[index]),
         )
         for index in profile.ranking[:most].tolist()
     ]
-
-
-def _finite_or_none(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 class Search(ABC):
@@ -235,10 +234,11 @@ class Search(ABC):
 
     name: ClassVar[str]
     finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates
+    own_model: ClassVar[bool] = False  # trains another than the profiler's: then it says how long a step takes
 
-    def own_seconds_per_step(self, problem: SearchProblem) -> float | None:
-        """Measured on this machine, for a strategy that trains a model of its own; None: it uses the profiler's."""
-        return None
+    def own_seconds_per_step(self, problem: SearchProblem) -> float:
+        """Measured on this machine, for a strategy that trains a model of its own."""
+        raise NotImplementedError
 
     @abstractmethod
     def check(self, problem: SearchProblem) -> None:

@@ -2,13 +2,11 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from genorder.orders import Order
-
-_FRUITLESS_DRAWS = 1000
+from genorder.orders import Order, deduplicated, distinct_orders
 
 
 def even_blocks(length: int, count: int) -> list[list[int]]:
@@ -28,6 +26,19 @@ def block_arrangements(blocks: Sequence[Sequence[int]], fixed: int = 0) -> Itera
         yield Order.of(itertools.chain(*arranged, *staying))
 
 
+def block_family(parents: Sequence[Order], count: int) -> list[Order]:
+    """What one global stage profiles: every arrangement of each parent's `count` blocks, and its reversal."""
+    length = len(parents[0])
+    arrangements = list(block_arrangements(even_blocks(length, count)))
+    reversal = Order.reverse(length)
+    return deduplicated(
+        order
+        for parent in parents
+        for arranged in (parent.compose(arrangement) for arrangement in arrangements)
+        for order in (arranged, arranged.compose(reversal))
+    )
+
+
 def some_block_arrangements(
     blocks: Sequence[Sequence[int]], fixed: int, count: int, rng: np.random.Generator
 ) -> list[Order]:
@@ -36,11 +47,11 @@ def some_block_arrangements(
     if math.factorial(len(moving)) <= count:
         return list(block_arrangements(blocks, fixed))
 
-    def draw() -> Order:
+    def draw() -> list[Order]:
         shuffled = [moving[index] for index in rng.permutation(len(moving)).tolist()]
-        return Order.of(itertools.chain(*shuffled, *staying))
+        return [Order.of(itertools.chain(*shuffled, *staying))]
 
-    return _sample(Order.of(itertools.chain(*blocks)), draw, count)
+    return distinct_orders(draw, count, first=[Order.of(itertools.chain(*blocks))])
 
 
 def some_inner_arrangements(blocks: Sequence[Sequence[int]], count: int, rng: np.random.Generator) -> list[Order]:
@@ -52,21 +63,11 @@ def some_inner_arrangements(blocks: Sequence[Sequence[int]], count: int, rng: np
             for number, block in enumerate(blocks)
             for inner in itertools.permutations(block)
         ]
-        return list(dict.fromkeys([unchanged, *found]))
+        return deduplicated([unchanged, *found])
 
-    def draw() -> Order:
+    def draw() -> list[Order]:
         number = int(rng.integers(len(blocks)))
         inner = rng.permutation(blocks[number]).tolist()
-        return Order.of(itertools.chain(*blocks[:number], inner, *blocks[number + 1 :]))
+        return [Order.of(itertools.chain(*blocks[:number], inner, *blocks[number + 1 :]))]
 
-    return _sample(unchanged, draw, count)
-
-
-def _sample(unchanged: Order, draw: Callable[[], Order], count: int) -> list[Order]:
-    found = {unchanged: None}
-    fruitless = 0
-    while len(found) < count and fruitless < _FRUITLESS_DRAWS:
-        before = len(found)
-        found.setdefault(draw())
-        fruitless = 0 if len(found) > before else fruitless + 1
-    return list(found)
+    return distinct_orders(draw, count, first=[unchanged])

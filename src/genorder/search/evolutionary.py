@@ -105,9 +105,7 @@ class Evolutionary(Search):
         return self._train_each(problem, _name(generation), population, kept)
 
     def _train_each(self, problem: SearchProblem, name: str, population: list[Order], kept: int) -> Profile:
-        if not problem.may_profile():
-            raise InputError(f"the budget of {problem.budget.runs} profiling runs is spent; {name} would be another")
-        problem.runs += 1
+        problem.spend_run(name)
         profiler = problem.profiler
         config = RaceConfig(model=profiler.model, training=profiler.training, round_steps=(self.separate_steps,))
         described = {

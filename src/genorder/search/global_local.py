@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar, final
 
 from genorder.errors import InputError
-from genorder.orders import Order, deduplicated
+from genorder.orders import Order
 from genorder.profiling import Profile
 from genorder.search.base import (
     MOST_PROPOSALS,
@@ -17,8 +17,7 @@ from genorder.search.base import (
     proposals_of,
 )
 from genorder.search.blocks import (
-    block_arrangements,
-    even_blocks,
+    block_family,
     sized_blocks,
     some_block_arrangements,
     some_inner_arrangements,
@@ -85,23 +84,15 @@ class GlobalLocal(Search):
         return SearchResult(proposals, problem.stages)
 
     def _global_stage(self, problem: SearchProblem) -> Profile:
-        length, depth = problem.length, self._depth(problem.length)
+        depth = self._depth(problem.length)
         rng = numpy_generator(derive_seed(problem.seed, "initial pool"))
         survivors = initial_pool(self.init, math.factorial(depth), problem.source, rng)
-        reversal = Order.reverse(length)
         found: Profile | None = None
         for blocks in range(1, depth + 1):
             if not problem.may_profile():
                 break
-            arrangements = list(block_arrangements(even_blocks(length, blocks)))
-            candidates = deduplicated(
-                order
-                for parent in survivors
-                for arranged in (parent.compose(arrangement) for arrangement in arrangements)
-                for order in (arranged, arranged.compose(reversal))
-            )
             kept = max(1, math.factorial(depth) // math.factorial(blocks + 1))
-            found = problem.profile(f"global {blocks}", candidates, kept)
+            found = problem.profile(f"global {blocks}", block_family(survivors, blocks), kept)
             survivors = [found.orders[index] for index in found.ranking[:kept].tolist()]
         assert found is not None  # a budget allows at least one run
         return found

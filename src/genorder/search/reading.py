@@ -1,7 +1,7 @@
 """What a trained routed model says: the orders constructed from it, how good they are, and whether to believe it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, final
 
 import networkx
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from genorder.orders import Order, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, pairwise_gains
-from genorder.profiling.dependencies import Dependency, dependencies
+from genorder.profiling.dependencies import dependencies
 from genorder.profiling.scoring import compare_with_best
 
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
@@ -112,7 +112,7 @@ def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
             "its_standard_error": error,
         },
         "gains": reading.gains.gain_LL.round(4).tolist(),
-        "dependencies": [dependency_to_dict(dependency) for dependency in dependencies(oracle, best)],
+        "dependencies": [asdict(dependency) for dependency in dependencies(oracle, best)],
     }
 
 
@@ -187,13 +187,3 @@ def gain_graph(gains: Gains) -> "networkx.DiGraph[int]":
         if not networkx.has_path(graph, target, known):
             graph.add_edge(known, target)
     return graph
-
-
-def dependency_to_dict(dependency: Dependency) -> dict[str, Any]:
-    return {
-        "target": dependency.target,
-        "inputs": dependency.inputs,
-        "targets": dependency.targets,
-        "loss": dependency.loss,
-        "loss_without": dependency.loss_without,
-    }

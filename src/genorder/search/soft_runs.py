@@ -2,19 +2,17 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property
 from typing import Any, final
 
 import torch
 from torch import Tensor, nn
 
 from genorder.data import EncodedDataset
-from genorder.models import GPT
+from genorder.models import GPT, fresh_gpt
 from genorder.orders import Order
 from genorder.search.base import SearchProblem
 from genorder.search.soft_model import LabelLoss, attention_entropy, soft_loss
-from genorder.seeding import derive_seed, torch_generator
-from genorder.store import fingerprint, fingerprint_arrays
+from genorder.seeding import derive_seed
 from genorder.training import BatchPlan, CheckpointFolder, fit
 
 _MEASURED_SAMPLES = 256  # of the validation split, for what is measured after training
@@ -40,12 +38,7 @@ class Workshop:
 
     def new_gpt(self) -> GPT:
         """Equal weights every time: soft and fixed orders start alike."""
-        return GPT(
-            self._problem.profiler.model,
-            vocabulary=self.train.model_vocabulary,
-            positions=self.train.input_width + 1 + self.train.target_width,
-            rng=torch_generator(derive_seed(self.seed, "model")),
-        ).to(self.device)
+        return fresh_gpt(self._problem.profiler.model, self.train, self.seed)
 
     def batches(self, order: Order) -> BatchPlan:
         orders_1L = torch.tensor([list(order)], device=self.device)
@@ -77,8 +70,7 @@ class Workshop:
             "model": problem.profiler.model.model_dump(),
             "training": training.model_dump(),
         }
-        key = fingerprint({"job": name, "data": self._data, "seed": self.seed, **self._machine, **described})
-        checkpoints = CheckpointFolder(problem.folder / f"soft-{key[:16]}")
+        checkpoints = CheckpointFolder(problem.folder_of(name, described))
 
         def train(
             model: nn.Module, loss_at: Callable[[int], Tensor], groups: list[dict[str, Any]] | None
@@ -98,14 +90,6 @@ class Workshop:
         result = problem.timed(name, described, lambda: work(train))
         checkpoints.delete()
         return result
-
-    @cached_property
-    def _data(self) -> str:
-        return fingerprint_arrays(self.train.inputs_NW.cpu().numpy(), self.train.targets_NL.cpu().numpy())
-
-    @property
-    def _machine(self) -> dict[str, Any]:
-        return {"device": self.device.type, "threads": torch.get_num_threads()}
 
     def _in_reference(self, split: EncodedDataset) -> EncodedDataset:
         columns_L = torch.tensor(list(self._problem.source.reference), device=split.targets_NL.device)

@@ -4,6 +4,7 @@ from genorder.training.batches import BatchPlan
 from genorder.training.checkpoint import CheckpointFolder
 from genorder.training.config import TrainingConfig
 from genorder.training.loop import CHECKPOINT_SECONDS, FitResult, Progress, fit
+from genorder.training.timing import marginal_seconds
 
 __all__ = [
     "CHECKPOINT_SECONDS",
@@ -13,4 +14,5 @@ __all__ = [
     "Progress",
     "TrainingConfig",
     "fit",
+    "marginal_seconds",
 ]

@@ -1,0 +1,61 @@
+"""A GPT that is told which target it emitted last and which one comes next, so that it need not guess the order.
+
+In the paper's mixture the model sees values in an unknown sequence and must infer which target each of them is. Told,
+it learns from every order that happens to emit what a target is computed from, not only from the one that always does.
+
+Axes: B batch, T tokens, Q predictions (targets and EOS), D width, I target indices and one for none (SEP, EOS).
+"""
+
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from genorder.data import EncodedDataset
+from genorder.models.fresh import fresh_gpt
+from genorder.models.gpt import GPT, INITIAL_DEVIATION, GPTConfig
+from genorder.seeding import derive_seed, torch_generator
+
+
+@final
+class ToldGPT(nn.Module):
+    def __init__(self, gpt: GPT, *, targets: int, rng: torch.Generator) -> None:
+        super().__init__()
+        self.gpt = gpt
+        self.emitted_ID, self.next_ID = (
+            nn.Parameter(INITIAL_DEVIATION * torch.randn(targets + 1, gpt.config.width, generator=rng))
+            for _ in range(2)
+        )
+
+    @property
+    def none(self) -> int:
+        """The index that stands for no target: what is predicted is EOS, what was emitted is SEP."""
+        return len(self.next_ID) - 1
+
+    @property
+    def config(self) -> GPTConfig:
+        return self.gpt.config
+
+    def forward(self, tokens_BT: Tensor, predicted_BQ: Tensor) -> Tensor:
+        """Logits_BQV of the predictions, told of which target index each of them is."""
+        inputs = tokens_BT.shape[1] - predicted_BQ.shape[1]
+        inputs_BWD = F.embedding(tokens_BT[:, :inputs], self.gpt.token_embedding)
+        steps_BQD = self.embed_steps(tokens_BT[:, inputs:], predicted_BQ)
+        return self.gpt.forward_embedded(torch.cat([inputs_BWD, steps_BQD], dim=1), inputs)
+
+    def embed_steps(self, tokens_BQ: Tensor, predicted_BQ: Tensor, first: int = 0) -> Tensor:
+        """Embeddings of SEP and the targets from step `first` on; the indices of the steps may be the same for all."""
+        emitted_BQ = F.pad(predicted_BQ[..., :-1], (1, 0), value=self.none)
+        notes_BQD = F.embedding(emitted_BQ[..., first:], self.emitted_ID)
+        notes_BQD = notes_BQD + F.embedding(predicted_BQ[..., first:], self.next_ID)
+        return F.embedding(tokens_BQ[:, first:], self.gpt.token_embedding) + notes_BQD
+
+
+AnyGPT = GPT | ToldGPT
+
+
+def fresh_told_gpt(config: GPTConfig, data: EncodedDataset, seed: int) -> ToldGPT:
+    """The same for equal seeds."""
+    rng = torch_generator(derive_seed(seed, "told"))
+    return ToldGPT(fresh_gpt(config, data, seed), targets=data.target_width, rng=rng).to(data.inputs_NW.device)
