@@ -1,15 +1,16 @@
-"""Claim: one short run on a mixture puts the right order near the top of 128. Cost: about a minute per run, 2 cores.
+"""Claim: one short run on a mixture puts the right order first of 128. Cost: about two minutes per run on one core.
 
-    python benchmarks/identification.py [--seeds 3] [--tasks relu square ...] [--judge race]
+    python benchmarks/identification.py [--seeds 3] [--tasks relu square ...] [--judge guessing|race] [--threads 1]
 
 Runs `genorder rank --task T --length 30 --candidates random:127,forward` with the target columns hidden, for every task
 and seed (continuing what is there), and prints where the forward order came, beside the paper's rates for the same kind
-of set, which are over 27 model sizes. With `--judge race` the same question goes to the race of fixed-order runs, among
-16 orders (forward, reverse, 14 random): one to six minutes per run.
+of set, which are over 27 model sizes. The model is told which target comes next; with `--judge guessing` it is not, as
+in the paper (and has one head, which served it best), and `--judge race` asks the race of fixed-order runs instead,
+among 16 orders (forward, reverse, 14 random; 2 to 15 minutes per run).
 
-The last column is what misleads the mixture where it fails: the correlation of a candidate's loss with the logarithm of
-how many candidates emit y_1 at the same step as it does. y_1 = x_1 is distributed unlike the other targets, and a model
-that is not told the order must guess when it comes: company makes it cheaper, whatever the rest of the order is.
+The last column is what misleads a guessing model where it fails: the correlation of a candidate's loss with the
+logarithm of how many candidates emit y_1 at the same step as it does. y_1 = x_1 is distributed unlike the other
+targets, and who must guess when it comes finds it cheaper in company, whatever the rest of the order is.
 """
 
 import argparse
@@ -31,13 +32,18 @@ PAPER = {  # random set, L = 30: top-1, top-5 in percent, median rank
     "cubic": (18.5, 22.2, 83),
 }
 
-CANDIDATES = {"mixture": "random:127,forward", "race": "forward,reverse,random:14"}
+MIXTURE = ["--judge", "mixture", "--candidates", "random:127,forward"]
+JUDGES = {
+    "told": MIXTURE,
+    "guessing": [*MIXTURE, "--set", "profiler.told=false", "--set", "profiler.model.heads=1"],
+    "race": ["--judge", "race", "--candidates", "forward,reverse,random:14"],
+}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--judge", default="mixture", choices=list(CANDIDATES))
+    parser.add_argument("--judge", default="told", choices=list(JUDGES))
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--tasks", nargs="+", default=list(PAPER), choices=list(PAPER))
     options = parser.parse_args()
@@ -62,7 +68,7 @@ def rank(task: str, seed: int, judge: str, threads: int | None) -> tuple[dict, f
     """The forward order's row, the seconds of the run, and the correlation of loss and company of y_1."""
     command = [
         str(Path(sys.executable).parent / "genorder"), "rank", "--task", task, "--length", "30",
-        "--judge", judge, "--candidates", CANDIDATES[judge], "--hidden-order-seed", str(seed), "--seed", str(seed),
+        *JUDGES[judge], "--hidden-order-seed", str(seed), "--seed", str(seed),
         "--json", "--out", f"runs/identification-{judge}-{task}-{seed}",
         *([] if threads is None else ["--threads", str(threads)]),
     ]  # fmt: skip

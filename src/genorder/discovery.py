@@ -19,7 +19,7 @@ from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
-_RACING_SAVES = 4.0  # of scoring everything: 4.4 x at 1,440 candidates, 2.5 x at 10,080 (`genorder bench scoring`)
+_RACING_SAVES = {True: 20.0, False: 4.0}  # by whether the model is told what comes next (`genorder bench scoring`)
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 
 
@@ -179,7 +179,7 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         step = seconds_per_step(explorer, model, budget=1.0)
         scoring = seconds_per_candidate(model, problem.validation)
         if not discovery.config.profiler.exact:
-            scoring /= _RACING_SAVES
+            scoring /= _RACING_SAVES[discovery.config.profiler.told]
         parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)

@@ -28,10 +28,12 @@ def test_scoring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "_CASES", ((3, 5),))
     told: list[str] = []
     rows = bench_scoring(CPU, lambda row: told.append(str(row)))
-    assert [row.name.split(": ")[1] for row in rows] == ["shared prefixes", "racing"]
-    assert len(told) == 2
-    assert rows[0].largest_difference is not None
-    assert rows[0].largest_difference < 1e-4
+    kinds = [f"{model}: {way}" for model in ("told", "guessing") for way in ("shared prefixes", "racing")]
+    assert [row.name.split(", ")[-1] for row in rows] == kinds
+    assert len(told) == 4
+    for shared in rows[::2]:
+        assert shared.largest_difference is not None
+        assert shared.largest_difference < 1e-4
     assert all(row.winner_agrees and row.peak_memory_bytes > 0 for row in rows)
 
 

@@ -161,7 +161,7 @@ def test_variable_length(genorder: Genorder) -> None:
 
 def test_racing(genorder: Genorder) -> None:
     saved = genorder(*COMMAND, *ALL_SIX, "--no-exact", "--out", "race", "--json").result()
-    assert all(row["samples"] in (32, 40) for row in saved["ranking"])
+    assert all(row["samples"] in (16, 32, 40) for row in saved["ranking"])
 
 
 @pytest.mark.parametrize(

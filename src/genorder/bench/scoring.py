@@ -1,10 +1,12 @@
 """Scoring many candidates with one model: sharing prefixes, and racing, against one forward pass per candidate.
 
 The candidates are what the deepest global stage of a search profiles: all block orders of one parent, forwards and
-backwards. The model is trained on their mixture for a while first, so that losses differ as they do in a search. The
-plain way is timed on a part of the candidates, since each of them takes it the same time; the others are complete.
+backwards. The model, one that is told which target comes next and one that must guess it as the paper's, is trained on
+their mixture for a while first, so that losses differ as they do in a search. The plain way is timed on a part of the
+candidates, since each of them takes it the same time; the others are complete.
 """
 
+import itertools
 import resource
 import sys
 import time
@@ -16,7 +18,7 @@ import numpy as np
 import torch
 
 from genorder.data import EncodedDataset, encode_for_exploring
-from genorder.models import GPT, GPTConfig, fresh_gpt
+from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_told_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import (
@@ -63,8 +65,8 @@ class ScoringRow:
 
 def bench_scoring(device: torch.device, on_row: Callable[[ScoringRow], None] = lambda row: None) -> list[ScoringRow]:
     rows = []
-    for blocks, length in _CASES:
-        for row in _measure(ScoringCase.trained(device, blocks, length, seed=0)):
+    for (blocks, length), told in itertools.product(_CASES, (True, False)):
+        for row in _measure(ScoringCase.trained(device, blocks, length, told=told, seed=0)):
             rows.append(row)
             on_row(row)
     return rows
@@ -74,18 +76,18 @@ def bench_scoring(device: torch.device, on_row: Callable[[ScoringRow], None] = l
 @dataclass(frozen=True, eq=False)
 class ScoringCase:
     name: str
-    model: GPT
+    model: AnyGPT
     validation: EncodedDataset
     orders: list[Order]
     seed: int
 
     @classmethod
-    def trained(cls, device: torch.device, blocks: int, length: int, seed: int) -> "ScoringCase":
+    def trained(cls, device: torch.device, blocks: int, length: int, *, told: bool, seed: int) -> "ScoringCase":
         data = task_splits(make_task("square", length), train=50_000, validation=1_000, test=1, hidden_order_seed=seed)
         train, validation = encode_for_exploring(data.splits, device)
         orders = block_candidates(length, blocks, seed)
-        name = f"T = {len(orders):,}, L = {length}"
-        return cls(name, _trained(train, orders, seed), validation, orders, seed)
+        name = f"T = {len(orders):,}, L = {length}, {'told' if told else 'guessing'}"
+        return cls(name, _trained(train, orders, told, seed), validation, orders, seed)
 
 
 def racing_winner(racing: Scores) -> int:
@@ -143,10 +145,11 @@ def block_candidates(length: int, blocks: int, seed: int) -> list[Order]:
     return block_family([parent], blocks)
 
 
-def _trained(train: EncodedDataset, orders: list[Order], seed: int) -> GPT:
-    model = fresh_gpt(GPTConfig(layers=1, heads=4, width=128, feedforward=512), train, seed)
+def _trained(train: EncodedDataset, orders: list[Order], told: bool, seed: int) -> AnyGPT:
+    config = GPTConfig(layers=1, heads=4, width=128, feedforward=512)
+    model: AnyGPT = (fresh_told_gpt if told else fresh_gpt)(config, train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     plan = BatchPlan(train, orders_KL, 128, derive_seed(seed, "batches"))
-    config = TrainingConfig(steps=_TRAINING_STEPS, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98)
-    fit(model, lambda step: mean_loss(model, plan(step)), config, seed=0)
+    training = TrainingConfig(steps=_TRAINING_STEPS, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98)
+    fit(model, lambda step: mean_loss(model, plan(step)), training, seed=0)
     return model

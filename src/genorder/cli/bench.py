@@ -17,7 +17,7 @@ _BENCHES: dict[str, Callable[[torch.device, Callable[[object], None]], Sequence[
     "scoring": bench_scoring,
     "workers": bench_workers,
 }
-_MINUTES = {"training": "about five minutes", "scoring": "about ten minutes", "workers": "about two minutes"}
+_MINUTES = {"training": "about five minutes", "scoring": "about half an hour", "workers": "about three minutes"}
 
 
 def bench(

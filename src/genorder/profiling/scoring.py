@@ -131,7 +131,7 @@ class RacingConfig:
     shared out over the rounds and over all candidates that could wrongly lead.
     """
 
-    first_samples: int = 64
+    first_samples: int = 16
     growth: int = 2
     error_probability: float = 0.05
 
