@@ -9,7 +9,9 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import emit_json
-from genorder.data.jsonl import numbered_lines, parse_json, parse_object, parse_tokens, raw_lines
+from genorder.data.readers.jsonl import parse_json, parse_object
+from genorder.data.readers.lines import numbered_lines, shown_name
+from genorder.data.readers.tokens import parse_tokens
 from genorder.errors import InputError
 from genorder.evaluation import predict as predict_targets
 from genorder.execution import choose_device, set_threads
@@ -36,8 +38,8 @@ def predict(
     chosen = choose_device(device)
     set_threads(threads)
     saved = load_model(model_folder(model), chosen)
-    name = "standard input" if inputs == "-" else inputs
-    lines = numbered_lines(sys.stdin.buffer if inputs == "-" else raw_lines(Path(inputs)), name)
+    name = shown_name(inputs)
+    lines = numbered_lines(inputs)
     predicted: list[list[str]] = []
     count = 0
     while part := list(itertools.islice(lines, _PART)):

@@ -1,0 +1,29 @@
+"""Data files: one module for each family of formats, one way from all of them to a dataset."""
+
+from genorder.data.readers.formats import (
+    FORMATS,
+    Reading,
+    format_of,
+    own_options,
+    read_dataset,
+    read_file,
+    read_jsonl,
+    write_dataset,
+    write_jsonl,
+)
+from genorder.data.readers.options import ReadOptions
+from genorder.data.readers.tokens import SPLITTERS
+
+__all__ = [
+    "FORMATS",
+    "SPLITTERS",
+    "ReadOptions",
+    "Reading",
+    "format_of",
+    "own_options",
+    "read_dataset",
+    "read_file",
+    "read_jsonl",
+    "write_dataset",
+    "write_jsonl",
+]

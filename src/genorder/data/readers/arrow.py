@@ -1,0 +1,102 @@
+"""Parquet files and datasets of the `datasets` library, by the extra `hf`, which is loaded when it is first needed."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from genorder.data.dataset import SequenceDataset
+from genorder.data.readers.collect import Batch
+from genorder.data.readers.options import ReadOptions
+from genorder.data.readers.problems import Problems
+from genorder.errors import InputError
+
+EXPECTED = "a row for each sample, with the columns input and target"
+HUB = "hf:"
+_BATCH = 4096
+_USUAL_SPLIT = "train"
+
+
+def is_saved_dataset(path: str) -> bool:
+    """Whether a folder is one that `save_to_disk` of the `datasets` library wrote."""
+    return any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
+
+
+def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+    parquet = _extra("pyarrow.parquet", path)
+    with _refusing_errors(path), parquet.ParquetFile(path) as file:
+        fields = options.columns_among(file.schema_arrow.names, path, "columns")
+        first = 1
+        for part in file.iter_batches(batch_size=_BATCH, columns=list(fields)):
+            yield _batch(*(part.column(field).to_pylist() for field in fields), first, fields)
+            first += part.num_rows
+
+
+def read_datasets(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+    dataset = _loaded(path)
+    fields = options.columns_among(dataset.column_names, path, "columns")
+    first = 1
+    with _refusing_errors(path):
+        for part in dataset.with_format(None).select_columns(list(fields)).iter(batch_size=_BATCH):
+            yield _batch(part[fields[0]], part[fields[1]], first, fields)
+            first += len(part[fields[0]])
+
+
+def _batch(inputs: list[Any], targets: list[Any], first: int, fields: tuple[str, str]) -> Batch:
+    return Batch(list(inputs), list(targets), range(first, first + len(inputs)), fields, kind=": row ")
+
+
+def _loaded(path: str) -> Any:
+    """One split of a saved folder, or of a name on the hub; `hf:NAME:SPLIT` says which."""
+    datasets = _extra("datasets", path)
+    name, _, split = path.removeprefix(HUB).partition(":")
+    with _refusing_errors(path):
+        loaded = datasets.load_from_disk(name) if is_saved_dataset(name) else datasets.load_dataset(name)
+    if not isinstance(loaded, dict):
+        return loaded
+    wanted = split or (_USUAL_SPLIT if _USUAL_SPLIT in loaded else next(iter(loaded)) if len(loaded) == 1 else "")
+    if wanted not in loaded:
+        raise InputError(f"{path}: no split {wanted!r}; there are {', '.join(loaded)}: name one as {HUB}{name}:SPLIT")
+    return loaded[wanted]
+
+
+def write_parquet(dataset: SequenceDataset, file: Path, options: ReadOptions) -> None:
+    """Tokens are written as integers where every token of the vocabulary is one of 64 bits."""
+    arrow, parquet = _extra("pyarrow", str(file)), _extra("pyarrow.parquet", str(file))
+    tokens: list[Any] = list(dataset.vocabulary.tokens)
+    if dataset.vocabulary.is_integers and all(len(token) < 19 for token in tokens):
+        tokens = list(map(int, tokens))
+    kind = arrow.int64() if tokens and isinstance(tokens[0], int) else arrow.string()
+    try:
+        values = arrow.array(tokens, kind)
+    except UnicodeEncodeError:
+        raise InputError("a token holds half a character (a lone surrogate); write .jsonl, which holds it") from None
+    columns = [
+        arrow.LargeListArray.from_arrays(packed.offsets, values.take(arrow.array(packed.tokens)))
+        for packed in (dataset.inputs, dataset.targets)
+    ]
+    names = [options.input_column or "input", options.target_column or "target"]
+    parquet.write_table(arrow.table(columns, names=names), file)
+
+
+def _extra(module: str, path: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        package = module.partition(".")[0]
+        raise InputError(f"{path} needs {package}, which is not installed: pip install 'genorder[hf]'") from None
+
+
+@contextmanager
+def _refusing_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except OSError as error:
+        reason = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"cannot read {path}: {reason}") from None
+    except Exception as error:  # these libraries raise what the layers below them happen to raise
+        reason = next(iter(str(error).splitlines()), "")
+        raise InputError(f"cannot read {path}: {type(error).__name__}: {reason[:200]}") from None

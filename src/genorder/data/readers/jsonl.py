@@ -1,0 +1,99 @@
+"""JSON Lines: one object a line, `{"input": [...], "target": [...]}`."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from genorder.data.dataset import PackedRows, SequenceDataset
+from genorder.data.readers.collect import Batch
+from genorder.data.readers.lines import line_blocks, not_text
+from genorder.data.readers.options import ReadOptions
+from genorder.data.readers.problems import Problems
+from genorder.data.readers.tokens import shortened
+from genorder.errors import InputError
+
+EXPECTED = "one JSON object with input and target per line"
+_BEYOND_64_BITS = re.compile(rb"[0-9]{19}")  # which orjson would round
+
+
+def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+    for first, lines in line_blocks(path):
+        yield _quick_batch(first, lines, options) or _careful_batch(first, lines, options, problems)
+
+
+def _quick_batch(first: int, lines: list[bytes], options: ReadOptions) -> Batch | None:
+    """The batch of lines that orjson takes and that all have the first one's columns; else nothing."""
+    if any(map(_BEYOND_64_BITS.search, lines)):
+        return None
+    try:
+        records = list(map(orjson.loads, lines))
+        fields = options.columns_among(records[0], "", "keys")
+        inputs, targets = ([record[field] for record in records] for field in fields)
+    except (ValueError, KeyError, TypeError, InputError):
+        return None
+    return Batch(inputs, targets, range(first, first + len(lines)), fields)
+
+
+def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> Batch:
+    """Line by line, noting what cannot be used; takes all that Python's own reader takes."""
+    batch = Batch([], [], [])
+    for number, raw in enumerate(lines, first):
+        where = f"{problems.name}:{number}"
+        try:
+            line = raw.decode()
+            if not line or line.isspace():
+                problems.blank_lines += 1
+                continue
+            record = parse_object(line, where)
+            fields = options.columns_among(record, where, "keys")
+        except UnicodeDecodeError as error:
+            problems.add(not_text(where, error), hopeless=b"\0" in raw)
+        except InputError as error:
+            problems.add(str(error), hopeless=b"\0" in raw)
+        else:
+            batch.inputs.append(record[fields[0]])
+            batch.targets.append(record[fields[1]])
+            batch.places.append(number)  # type: ignore[attr-defined]
+    return batch
+
+
+def parse_json(line: str, where: str) -> Any:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        reason = error.msg
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError as error:  # a number of several thousand digits
+        reason = str(error).split(";")[0]
+    raise InputError(f"{where}: not JSON ({reason}): {shortened(line.strip())}")
+
+
+def parse_object(line: str, where: str) -> dict[str, Any]:
+    record = parse_json(line, where)
+    if not isinstance(record, dict):
+        raise InputError(f"{where}: {shortened(record)}; expected an object with input and target")
+    return record
+
+
+def lines_of(dataset: SequenceDataset, options: ReadOptions) -> Iterator[str]:
+    """Tokens are written as integers where every token of the vocabulary is one."""
+    as_integers = dataset.vocabulary.is_integers
+    texts = [token if as_integers else _quoted(token) for token in dataset.vocabulary.tokens]
+    names = [_quoted(options.input_column or "input"), _quoted(options.target_column or "target")]
+
+    def row_text(packed: PackedRows, row: int) -> str:
+        return ", ".join(map(texts.__getitem__, packed[row].tolist()))
+
+    for row in range(len(dataset)):
+        inputs, targets = row_text(dataset.inputs, row), row_text(dataset.targets, row)
+        yield f"{{{names[0]}: [{inputs}], {names[1]}: [{targets}]}}\n"
+
+
+def _quoted(token: str) -> str:
+    readable = json.dumps(token, ensure_ascii=False)
+    # A lone surrogate, which JSON can name but UTF-8 cannot carry, is written as its escape.
+    return readable if readable.encode(errors="ignore").decode() == readable else json.dumps(token)
