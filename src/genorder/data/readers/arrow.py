@@ -29,7 +29,7 @@ def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterato
         fields = options.columns_among(file.schema_arrow.names, path, "columns")
         first = 1
         for part in file.iter_batches(batch_size=_BATCH, columns=list(fields)):
-            yield _batch(*(part.column(field).to_pylist() for field in fields), first, fields)
+            yield _batch(part.column(fields[0]).to_pylist(), part.column(fields[1]).to_pylist(), first, fields)
             first += part.num_rows
 
 

@@ -1,11 +1,10 @@
 """The formats of data files: how each is recognised, read and written."""
 
 import gzip
-import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import IO, Any, final
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers import arrow, jsonl, table, text
@@ -58,7 +57,7 @@ class Reading:
     blank_lines: int
 
 
-def read_dataset(path: str | Path, options: ReadOptions = ReadOptions()) -> SequenceDataset:  # noqa: B008 - frozen
+def read_dataset(path: str | Path, options: ReadOptions = ReadOptions()) -> SequenceDataset:
     """Read a dataset, streaming, in the format that its options or its extension name.
 
     Raises InputError that lists, with file and line, what cannot be used.
@@ -76,7 +75,7 @@ def read_file(path: str | Path, options: ReadOptions) -> Reading:
     return Reading(dataset, name, problems.blank_lines)
 
 
-def write_dataset(path: str | Path, dataset: SequenceDataset, options: ReadOptions = ReadOptions()) -> None:  # noqa: B008
+def write_dataset(path: str | Path, dataset: SequenceDataset, options: ReadOptions = ReadOptions()) -> None:
     """Write a dataset, atomically, such that `read_dataset` with the same options gives it back.
 
     Raises InputError for a token that the format cannot carry.
@@ -88,12 +87,14 @@ def write_dataset(path: str | Path, dataset: SequenceDataset, options: ReadOptio
     with replace_atomic(Path(path)) as temporary:
         if lines_of is None:
             arrow.write_parquet(dataset, temporary, options)
-        elif _is_compressed(str(path)):
-            with temporary.open("wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as compressed:
-                compressed.writelines(line.encode() for line in lines_of(dataset, options))
-        else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(lines_of(dataset, options))
+            return
+        with temporary.open("wb") as file, _compressing(file) if _is_compressed(str(path)) else file as stream:
+            stream.writelines(line.encode() for line in lines_of(dataset, options))
+
+
+def _compressing(file: IO[bytes]) -> gzip.GzipFile:
+    """Without name and time in its header, so that the same dataset gives the same bytes."""
+    return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
 
 
 def read_jsonl(path: str | Path) -> SequenceDataset:

@@ -1,8 +1,8 @@
 """JSON Lines: one object a line, `{"input": [...], "target": [...]}`."""
 
 import json
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import orjson
@@ -16,25 +16,26 @@ from genorder.data.readers.tokens import shortened
 from genorder.errors import InputError
 
 EXPECTED = "one JSON object with input and target per line"
-_BEYOND_64_BITS = re.compile(rb"[0-9]{19}")  # which orjson would round
 
 
 def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
     for first, lines in line_blocks(path):
-        yield _quick_batch(first, lines, options) or _careful_batch(first, lines, options, problems)
+        careful = partial(_careful_batch, first, lines, options, problems)
+        yield _quick_batch(first, lines, options, careful) or careful()
 
 
-def _quick_batch(first: int, lines: list[bytes], options: ReadOptions) -> Batch | None:
-    """The batch of lines that orjson takes and that all have the first one's columns; else nothing."""
-    if any(map(_BEYOND_64_BITS.search, lines)):
-        return None
+def _quick_batch(first: int, lines: list[bytes], options: ReadOptions, careful: Callable[[], Batch]) -> Batch | None:
+    """The batch of lines that orjson takes and that all have the first one's columns; else nothing.
+
+    orjson rounds integers beyond 64 bits, to numbers that are no tokens: then the careful batch is asked for.
+    """
     try:
         records = list(map(orjson.loads, lines))
         fields = options.columns_among(records[0], "", "keys")
         inputs, targets = ([record[field] for record in records] for field in fields)
     except (ValueError, KeyError, TypeError, InputError):
         return None
-    return Batch(inputs, targets, range(first, first + len(lines)), fields)
+    return Batch(inputs, targets, range(first, first + len(lines)), fields, again=careful)
 
 
 def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> Batch:

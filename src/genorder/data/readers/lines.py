@@ -57,7 +57,9 @@ def line_blocks(path: str) -> Iterator[tuple[int, list[bytes]]]:
                 lines[0] = lines[0].removeprefix(_BYTE_ORDER_MARK)
             if len(rest) > _LONGEST_LINE:
                 limit = _LONGEST_LINE >> 20
-                raise InputError(f"{name}:{number + len(lines)}: the line is longer than {limit} MB; expected one sample")
+                raise InputError(
+                    f"{name}:{number + len(lines)}: the line is longer than {limit} MB; expected one sample"
+                )
             if lines:
                 yield number, lines
             number += len(lines)

@@ -21,8 +21,8 @@ class ReadOptions:
     def __post_init__(self) -> None:
         if self.split not in SPLITTERS:
             raise InputError(f"--split {self.split!r}: expected one of {', '.join(SPLITTERS)}")
-        if not self.separator or "\n" in self.separator:
-            raise InputError(f"--separator {self.separator!r}: expected one or more characters of one line")
+        if not self.separator or (not self.separator.isprintable() and self.separator != "\t"):
+            raise InputError(f"--separator {self.separator!r}: expected one or more printable characters, or a tab")
 
     def changed(self) -> dict[str, Any]:
         """The options that are not at their defaults."""
