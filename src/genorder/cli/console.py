@@ -21,8 +21,21 @@ _PLAIN_LINE_SECONDS = 10.0
 
 
 def say(text: str) -> None:
-    """One line for the user, exactly as written (square brackets and :names: are not markup)."""
-    screen.print(text, markup=False)
+    """A line for the user, as written (square brackets and :names: are not markup), but harmless."""
+    screen.print(harmless(text), markup=False)
+
+
+def harmless(text: str) -> str:
+    """The text with all that is not printable, such as the escape sequences of a terminal, shown as its code."""
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() or sign == "\n" else ascii(sign)[1:-1] for sign in text)
+
+
+def emit_line(text: str) -> None:
+    """A line of the result: as it is for a program that reads it, harmless for a terminal."""
+    shown = harmless(text) if sys.stdout.isatty() else text
+    sys.stdout.write(shown.encode(errors="backslashreplace").decode() + "\n")
 
 
 def emit_json(result: dict[str, Any]) -> None:

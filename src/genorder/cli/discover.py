@@ -15,6 +15,7 @@ from rich.table import Table
 from genorder.cli import options
 from genorder.cli.console import ProgressLine, abbreviated, duration, emit_json, percent, progress_line, say, screen
 from genorder.cli.source import Source, configure
+from genorder.data import ReadOptions
 from genorder.discovery import Discovery, budget_within, estimated_seconds, new_problem
 from genorder.discovery import discover as discover_order
 from genorder.errors import InputError
@@ -31,7 +32,9 @@ _SEARCH = "search."  # the settings of the strategy itself, in --set
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
+@options.with_read_options("--split", "--split-tokens")
 def discover(
+    reading: ReadOptions,
     data: options.Data = None,
     task: options.Task = None,
     length: options.Length = None,
@@ -73,7 +76,7 @@ def discover(
         family = family_of(task)
         return resolve_discovery(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden)
+    resolved, source = configure(configured, data, task, length, hidden, reading)
     discovery = Discovery(
         splits=source.splits,
         source=source.candidate_source(),
@@ -109,6 +112,7 @@ def discover(
             decided = budget_within(seconds, discovery, problem)
         if dry_run:
             problem.budget = decided or problem.budget
+            source.tell()
             plan = _plan(discovery, problem, described)
             emit_json(plan) if json else _show_plan(plan)
             return
@@ -124,6 +128,7 @@ def discover(
 def _discover(
     discovery: Discovery, source: Source, directory: RunDirectory, seconds: float | None, decided: Budget | None
 ) -> dict[str, Any]:
+    source.tell()
     splits = source.splits
     say(
         f"{source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "

@@ -1,6 +1,5 @@
 """`genorder evaluate`: the success rate of a trained model."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,7 +7,8 @@ import typer
 from genorder.cli import options
 from genorder.cli.console import emit_json, percent, say
 from genorder.cli.source import reload_source
-from genorder.data import encode, read_jsonl
+from genorder.data import ReadOptions, encode, read_dataset
+from genorder.data.readers import shown_name
 from genorder.errors import InputError
 from genorder.evaluation import evaluate as evaluate_model
 from genorder.execution import choose_device, set_threads
@@ -19,9 +19,11 @@ from genorder.store import read_status
 _SPLITS = ("test", "validation", "train")
 
 
+@options.with_read_options("--split-tokens")
 def evaluate(
+    reading: ReadOptions,
     run_dir: options.RunDir,
-    data: Annotated[Path | None, typer.Argument(help="JSON Lines file; default: the run's own split.")] = None,
+    data: Annotated[str | None, typer.Argument(help="File of samples; default: the run's own split.")] = None,
     split: Annotated[str, typer.Option(help="Which split of the run's data: test, validation or train.")] = "test",
     device: options.Device = "auto",
     threads: options.Threads = None,
@@ -37,7 +39,7 @@ def evaluate(
     set_threads(threads)
     saved = load_model(model_folder(run_dir), chosen)
     if data is not None:
-        dataset, name = read_jsonl(data), str(data)
+        dataset, name = read_dataset(data, reading), shown_name(data)
     else:
         splits = reload_source(read_status(run_dir).config["data"]).splits
         dataset, name = getattr(splits, split), f"{split} split"

@@ -1,11 +1,22 @@
 """The options that verbs share, each with its one meaning."""
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-Data = Annotated[Path | None, typer.Argument(metavar="DATA", help="JSON Lines file of input and target sequences.")]
+from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
+
+Data = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATA", help="File of samples (JSON Lines, CSV, TSV, text, Parquet), hf:NAME, or - for stdin."
+    ),
+]
+DataToInspect = Annotated[str, typer.Argument(metavar="DATA", help="File of samples, hf:NAME, or - for stdin.")]
 Task = Annotated[
     str | None, typer.Option(help="Built-in task instead of DATA, e.g. relu, index:d=4, my_tasks.py:mine.")
 ]
@@ -31,3 +42,44 @@ Workers = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
+
+_DATA_PANEL = "How DATA is read"
+
+
+def _data_option(*names: str, help: str) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=_DATA_PANEL)
+
+
+def with_read_options(*split_names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a verb, in place of its parameter `reading`, the options that say how DATA is read.
+
+    `split_names` are those of the option that says how strings are split; a verb may have another use for --split.
+    """
+    added = {
+        "format": Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")],
+        "input_column": Annotated[str | None, _data_option(help="Default: input, or problem.")],
+        "target_column": Annotated[str | None, _data_option(help="Default: target, or answer.")],
+        "separator": Annotated[str, _data_option(help="Between input and target, in text.")],
+        "split_tokens": Annotated[
+            str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")
+        ],
+    }
+
+    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
+        @wraps(verb)
+        def reading_verb(*, format: str | None, separator: str, split_tokens: str, **others: Any) -> None:
+            columns = {name: others.pop(name) for name in ("input_column", "target_column")}
+            verb(reading=ReadOptions(format=format, separator=separator, split=split_tokens, **columns), **others)
+
+        usual = ReadOptions()
+        defaults = {name: getattr(usual, "split" if name == "split_tokens" else name) for name in added}
+        own = [given for name, given in inspect.signature(verb).parameters.items() if name != "reading"]
+        new = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
+            for name, annotation in added.items()
+        ]
+        reading_verb.__signature__ = inspect.Signature([*own, *new])  # type: ignore[attr-defined]
+        reading_verb.__annotations__ = {given.name: given.annotation for given in [*own, *new]}
+        return reading_verb
+
+    return decorate

@@ -1,17 +1,16 @@
 """`genorder predict`: targets for new inputs."""
 
 import itertools
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import emit_json
+from genorder.cli.console import emit_json, emit_line
 from genorder.data.readers.jsonl import parse_json, parse_object
 from genorder.data.readers.lines import numbered_lines, shown_name
-from genorder.data.readers.tokens import parse_tokens
+from genorder.data.readers.tokens import parse_tokens, shortened
 from genorder.errors import InputError
 from genorder.evaluation import predict as predict_targets
 from genorder.execution import choose_device, set_threads
@@ -49,7 +48,8 @@ def predict(
         if json:
             predicted += targets
         else:
-            sys.stdout.writelines(" ".join(target) + "\n" for target in targets)
+            for target in targets:
+                emit_line(" ".join(target))
     if not count:
         raise InputError(f"{name} holds no inputs; expected one a line")
     if json:
@@ -61,7 +61,7 @@ def _parse_line(line: str, where: str) -> list[object]:
     if text.startswith("{"):
         record = parse_object(text, where)
         if "input" not in record:
-            raise InputError(f"{where}: no 'input' among the keys {sorted(record)}")
+            raise InputError(f"{where}: no 'input' among the keys {shortened(sorted(record))}")
         return parse_tokens(record["input"], where, "input")
     if text.startswith("["):
         return parse_tokens(parse_json(text, where), where, "input")

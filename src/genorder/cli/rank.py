@@ -13,7 +13,7 @@ from rich.table import Table
 from genorder.cli import options
 from genorder.cli.console import ProgressLine, duration, emit_json, progress_line, say, screen
 from genorder.cli.source import Source, configure
-from genorder.data import EncodedDataset, encode
+from genorder.data import EncodedDataset, ReadOptions, encode
 from genorder.errors import InputError
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
 from genorder.orders import Order, parse_candidates, read_orders
@@ -27,7 +27,9 @@ _SHOWN = 20
 JUDGES = ("mixture", "race")
 
 
+@options.with_read_options("--split", "--split-tokens")
 def rank(
+    reading: ReadOptions,
     data: options.Data = None,
     task: options.Task = None,
     length: options.Length = None,
@@ -69,7 +71,7 @@ def rank(
         family = family_of(task)
         return resolve_exploration(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden)
+    resolved, source = configure(configured, data, task, length, hidden, reading)
     ranked = _candidates(candidates, orders, source, seed)
     described = {
         "verb": "rank",
@@ -88,6 +90,7 @@ def rank(
     with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
         result = directory.read_result()
         if result is None:
+            source.tell()
             say(f"{source.label}: {len(ranked)} orders; run directory {directory.path}")
             encoded = [
                 encode(split, input_width=source.splits.input_width, target_width=source.length).to(chosen)

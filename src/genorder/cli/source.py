@@ -1,5 +1,6 @@
 """Where a run's data comes from: a file, or a built-in task."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,7 +8,10 @@ from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 
-from genorder.data import Splits, read_jsonl, split_dataset
+from genorder.cli.console import say
+from genorder.cli.understood import understood
+from genorder.data import ReadOptions, Splits, split_dataset
+from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
@@ -36,6 +40,11 @@ class Source:
     true_of_column: Order | None = None  # for a built-in task
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
+    told: tuple[str, ...] = ()  # what was understood of a file, for the user
+
+    def tell(self) -> None:
+        for line in self.told:
+            say(line)
 
     @property
     def length(self) -> int:
@@ -65,25 +74,27 @@ class Source:
 
 
 def load_source(
-    data: Path | None,
+    data: str | None,
     task: str | None,
     length: str | None,
     hidden_order_seed: int | None,
     sizes: SampleSizes,
+    reading: ReadOptions,
 ) -> Source:
     """Of a DATA file, at most `sizes.train` training samples, and a tenth of it for each of the other splits."""
     if data is not None:
-        return _from_file(data, sizes)
+        return _from_file(data, sizes, reading)
     assert task is not None
     return _from_task(task, length, hidden_order_seed, sizes)
 
 
 def configure(
     resolve: Callable[[int | None], AnyConfig],
-    data: Path | None,
+    data: str | None,
     task: str | None,
     length: str | None,
     hidden_order_seed: int | None,
+    reading: ReadOptions,
 ) -> tuple[AnyConfig, Source]:
     """The configuration and the data. `resolve` gives the configuration for a number of training samples.
 
@@ -94,11 +105,13 @@ def configure(
         given = "both" if data is not None else "neither"
         raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
     if data is None:
+        if told := reading.changed():
+            raise InputError(f"{', '.join(sorted(told))}: these options belong to a DATA file, not to --task")
         resolved = resolve(None)
-        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples)
+        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples, reading)
     if length is not None or hidden_order_seed is not None:
         raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
-    source = load_source(data, None, None, None, resolve(_EVERYTHING).samples)
+    source = load_source(data, None, None, None, resolve(_EVERYTHING).samples, reading)
     return resolve(len(source.splits.train)), source
 
 
@@ -106,7 +119,9 @@ def reload_source(description: dict[str, Any]) -> Source:
     """The data of an earlier run. Raises InputError if it is no longer the same."""
     sizes = SampleSizes(**description["samples"])
     if "path" in description:
-        source = _from_file(Path(description["path"]), sizes)
+        if description["path"] == STANDARD_INPUT:
+            raise InputError("the run's data came from standard input and is gone; give it again as a file")
+        source = _from_file(description["path"], sizes, ReadOptions(**description.get("reading", {})))
     else:
         source = _from_task(description["task"], description["length"], description["hidden_order_seed"], sizes)
     if source.description["fingerprint"] != description["fingerprint"]:
@@ -115,8 +130,10 @@ def reload_source(description: dict[str, Any]) -> Source:
     return source
 
 
-def _from_file(path: Path, sizes: SampleSizes) -> Source:
-    dataset = read_jsonl(path)
+def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
+    file = read_file(path, reading)
+    dataset = file.dataset
+    told = understood(path, file)
     held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
     splits = split_dataset(
         dataset,
@@ -126,12 +143,20 @@ def _from_file(path: Path, sizes: SampleSizes) -> Source:
     )
     if len(splits.train) > sizes.train:
         splits = replace(splits, train=splits.train.take(np.arange(sizes.train)))
+    options = own_options(path, reading)
     description = {
-        "path": str(path.resolve()),
+        "path": path if is_no_file(path) else str(Path(path).resolve()),
         "samples": {"train": len(splits.train), "validation": len(splits.validation), "test": len(splits.test)},
         "fingerprint": splits.fingerprint(),
+        **({"reading": options} if options else {}),
     }
-    return Source(splits, path.stem.replace(" ", "-"), description)
+    return Source(splits, _label(path), description, told=told)
+
+
+def _label(path: str) -> str:
+    """The name of the file without its ending, as a part of a directory's name."""
+    name = Path(shown_name(path).removesuffix(".gz")).stem
+    return re.sub(r"[\s:\\\x00-\x1f\x7f]+", "-", name) or "data"
 
 
 def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, sizes: SampleSizes) -> Source:

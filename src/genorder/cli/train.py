@@ -9,6 +9,7 @@ import typer
 from genorder.cli import options
 from genorder.cli.console import abbreviated, duration, emit_json, percent, say, training_progress
 from genorder.cli.source import Source, configure
+from genorder.data import ReadOptions
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import parse_order
@@ -17,7 +18,9 @@ from genorder.store import RunDirectory, fingerprint
 from genorder.training import CHECKPOINT_SECONDS, Progress
 
 
+@options.with_read_options("--split", "--split-tokens")
 def train(
+    reading: ReadOptions,
     data: options.Data = None,
     task: options.Task = None,
     length: options.Length = None,
@@ -47,7 +50,7 @@ def train(
         family = family_of(task)
         return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden_order_seed)
+    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
     parsed = parse_order(order, source.length)
     run = FixedOrderRun(source.splits, parsed, resolved, seed, chosen)
     if dry_run:
@@ -98,6 +101,7 @@ def _train(run: FixedOrderRun, source: Source, directory: RunDirectory, checkpoi
 
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
+    source.tell()
     splits = source.splits
     named = zip(("training", "validation", "test"), splits.all, strict=True)
     counts = ", ".join(f"{len(part)} {name}" for name, part in named)
@@ -135,6 +139,7 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
     if json:
         emit_json(plan)
         return
+    source.tell()
     for group, values in plan["config"].items():
         say(f"[{group}]")
         for name, value in values.items():

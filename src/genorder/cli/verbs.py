@@ -2,7 +2,7 @@
 
 import typer
 
-from genorder.cli import bench, discover, doctor, evaluate, generate, predict, rank, status, tasks, train
+from genorder.cli import bench, discover, doctor, evaluate, generate, inspect, predict, rank, status, tasks, train
 
 app = typer.Typer(
     name="genorder",
@@ -11,6 +11,7 @@ app = typer.Typer(
     help="Find the order in which a Transformer should emit its target tokens so that training succeeds.",
 )
 app.command("discover")(discover.discover)
+app.command("inspect")(inspect.inspect)
 app.command("tasks")(tasks.tasks)
 app.command("generate")(generate.generate)
 app.command("train")(train.train)

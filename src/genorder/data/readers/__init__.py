@@ -4,6 +4,7 @@ from genorder.data.readers.formats import (
     FORMATS,
     Reading,
     format_of,
+    is_no_file,
     own_options,
     read_dataset,
     read_file,
@@ -11,19 +12,23 @@ from genorder.data.readers.formats import (
     write_dataset,
     write_jsonl,
 )
+from genorder.data.readers.lines import STANDARD_INPUT, shown_name
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.tokens import SPLITTERS
 
 __all__ = [
     "FORMATS",
     "SPLITTERS",
+    "STANDARD_INPUT",
     "ReadOptions",
     "Reading",
     "format_of",
+    "is_no_file",
     "own_options",
     "read_dataset",
     "read_file",
     "read_jsonl",
+    "shown_name",
     "write_dataset",
     "write_jsonl",
 ]

@@ -120,6 +120,11 @@ def format_of(path: str, options: ReadOptions, *, exists: bool = True) -> str:
     return name
 
 
+def is_no_file(path: str) -> bool:
+    """Whether DATA names something else than a file or a folder."""
+    return path == STANDARD_INPUT or path.startswith(arrow.HUB)
+
+
 def own_options(path: str, options: ReadOptions) -> dict[str, Any]:
     """The options that say more than the file's name does: what a later reading needs to be told again."""
     told = options.changed()

@@ -87,8 +87,12 @@ def _lines(dataset: SequenceDataset, options: ReadOptions, delimiter: str) -> It
     check_joinable(dataset.vocabulary.tokens, options.split, "a table")
     text = io.StringIO()
     # Tokens between commas may hold line ends, which need quotes.
-    dialect = {"delimiter": delimiter, "lineterminator": "\n"}
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL if options.split == "comma" else csv.QUOTE_MINIMAL, **dialect)
+    writer = csv.writer(
+        text,
+        delimiter=delimiter,
+        lineterminator="\n",
+        quoting=csv.QUOTE_ALL if options.split == "comma" else csv.QUOTE_MINIMAL,
+    )
     writer.writerow([options.input_column or "input", options.target_column or "target"])
     for row in range(len(dataset)):
         writer.writerow([joined(dataset.input(row), options.split), joined(dataset.target(row), options.split)])

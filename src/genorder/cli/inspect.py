@@ -1,0 +1,42 @@
+"""`genorder inspect`: what a data file holds, and what is worth knowing before a run."""
+
+from genorder.cli import options
+from genorder.cli.console import emit_json, say
+from genorder.cli.understood import finding_lines, summary_lines
+from genorder.data import ReadOptions, check_dataset, summarise
+from genorder.data.readers import read_file, shown_name
+from genorder.data.summary import Lengths, shortened_tokens
+
+_BAR = 40  # characters of the longest one
+
+
+@options.with_read_options("--split", "--split-tokens")
+def inspect(reading: ReadOptions, data: options.DataToInspect, json: options.Json = False) -> None:
+    """Show what a data file holds: lengths, tokens, one sample, and what is worth knowing before a run.
+
+    Example: genorder inspect problems.txt --separator "#"
+    """
+    file = read_file(data, reading)
+    summary = summarise(file.dataset)
+    findings = check_dataset(file.dataset, file.blank_lines)
+    if json:
+        listed = [finding.to_dict() for finding in findings]
+        emit_json({"data": shown_name(data), "format": file.format, **summary.to_dict(), "findings": listed})
+        return
+    for line in summary_lines(data, file.format, summary):
+        say(line)
+    for name, lengths in (("input", summary.inputs), ("target", summary.targets)):
+        _show_lengths(name, lengths)
+    say("most frequent tokens:")
+    for token, count in summary.frequent_tokens:
+        say(f"  {shortened_tokens([token]):20}  {count}")
+    for line in finding_lines(findings) or ["nothing to remark on"]:
+        say(line)
+
+
+def _show_lengths(name: str, lengths: Lengths) -> None:
+    say(f"{name} lengths, {lengths.mean:.1f} on average:")
+    most = max(samples for _, _, samples in lengths.histogram)
+    for first, last, samples in lengths.histogram:
+        label = str(first) if first == last else f"{first}-{last}"
+        say(f"  {label:>11}  {samples:>9}  {'#' * round(_BAR * samples / most)}".rstrip())
