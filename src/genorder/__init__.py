@@ -7,7 +7,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from genorder.data import SequenceDataset, Splits, read_jsonl, split_dataset, write_jsonl
+    from genorder.data import (
+        ReadOptions,
+        SequenceDataset,
+        Splits,
+        read_dataset,
+        read_jsonl,
+        split_dataset,
+        write_dataset,
+        write_jsonl,
+    )
     from genorder.errors import GenorderError, InputError, Interrupted
     from genorder.evaluation import Evaluation, evaluate, predict
     from genorder.fixed_order import FixedOrderRun, train_and_evaluate
@@ -19,7 +28,16 @@ if TYPE_CHECKING:
     from genorder.training import TrainingConfig
 
 _HOME = {
-    "data": ["SequenceDataset", "Splits", "read_jsonl", "split_dataset", "write_jsonl"],
+    "data": [
+        "ReadOptions",
+        "SequenceDataset",
+        "Splits",
+        "read_dataset",
+        "read_jsonl",
+        "split_dataset",
+        "write_dataset",
+        "write_jsonl",
+    ],
     "errors": ["GenorderError", "InputError", "Interrupted"],
     "evaluation": ["Evaluation", "evaluate", "predict"],
     "fixed_order": ["FixedOrderRun", "train_and_evaluate"],
@@ -42,6 +60,7 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Order",
+    "ReadOptions",
     "RecurrenceTask",
     "RunConfig",
     "RunDirectory",
@@ -56,12 +75,14 @@ __all__ = [
     "make_task",
     "parse_order",
     "predict",
+    "read_dataset",
     "read_jsonl",
     "register_task",
     "resolve",
     "split_dataset",
     "task_splits",
     "train_and_evaluate",
+    "write_dataset",
     "write_jsonl",
 ]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from genorder.bench import bench_scoring, bench_workers, scoring, workers
+from genorder.bench import bench_reading, bench_scoring, bench_workers, reading, scoring, workers
 from genorder.bench.scoring import block_candidates, racing_winner, winner_agrees
 from genorder.profiling import Scores
 
@@ -52,3 +52,11 @@ def test_the_winner_of_a_race_is_among_those_that_stayed() -> None:
     assert racing_winner(raced) == 1
     assert not winner_agrees(scores([[0.1, 0.1, 0.1], [0.5, 0.4, 0.3], [0.5, 0.5, 0.5]]), raced)
     assert winner_agrees(scores([[0.9, 0.1, 0.8], [0.5, 0.4, 0.3], [0.5, 0.5, 0.5]]), raced)
+
+
+def test_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_SAMPLES", 200)
+    rows = bench_reading(CPU)
+    assert [row.name for row in rows] == list(reading._FILES)
+    for row in rows:
+        assert row.ratio == pytest.approx(row.lines_per_second / row.baseline_lines_per_second)

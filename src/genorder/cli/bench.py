@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from genorder.bench import bench_scoring, bench_training, bench_workers
+from genorder.bench import bench_reading, bench_scoring, bench_training, bench_workers
 from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.errors import InputError
@@ -16,8 +16,14 @@ _BENCHES: dict[str, Callable[[torch.device, Callable[[object], None]], Sequence[
     "training": bench_training,
     "scoring": bench_scoring,
     "workers": bench_workers,
+    "reading": bench_reading,
 }
-_MINUTES = {"training": "about five minutes", "scoring": "about half an hour", "workers": "about three minutes"}
+_MINUTES = {
+    "training": "about five minutes",
+    "scoring": "about half an hour",
+    "workers": "about three minutes",
+    "reading": "about one minute",
+}
 
 
 def bench(

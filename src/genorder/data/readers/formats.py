@@ -139,9 +139,11 @@ def _recognised(path: str, exists: bool) -> str:
     if path.startswith(arrow.HUB):
         return "hf"
     if exists and Path(path).is_dir():
-        return "hf" if arrow.is_saved_dataset(path) else "jsonl"  # whose reader refuses a directory
+        if not arrow.is_saved_dataset(path):
+            raise InputError(f"cannot read {path}: Is a directory")
+        return "hf"
     known = _by_extension(path)
-    if known is None and (Path(path).is_file() or not exists):
+    if known is None and exists and Path(path).is_file():
         raise InputError(f"{path}: the format is not known by its name; give --format, one of {', '.join(FORMATS)}")
     return known or "jsonl"
 

@@ -58,7 +58,7 @@ def line_blocks(path: str) -> Iterator[tuple[int, list[bytes]]]:
             if len(rest) > _LONGEST_LINE:
                 limit = _LONGEST_LINE >> 20
                 raise InputError(
-                    f"{name}:{number + len(lines)}: the line is longer than {limit} MB; expected one sample"
+                    f"{name}:{number + len(lines)}: the line is longer than {limit} MB; expected one sample a line"
                 )
             if lines:
                 yield number, lines
