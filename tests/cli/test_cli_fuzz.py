@@ -11,17 +11,14 @@ from genorder.data import SequenceDataset, write_dataset
 
 FILES = 10_000
 NAMES = (
-    "data.jsonl",
-    "data.csv",
-    "data.tsv",
-    "data.txt",
-    "data.int2int",
-    "data.jsonl.gz",
-    "data.csv.gz",
-    "data.parquet",
+    *("data.jsonl", "data.csv", "data.tsv", "data.txt", "data.int2int"),
+    *("data.jsonl.gz", "data.csv.gz", "data.parquet"),
 )
-PIECES = [b"\0", b"\xff", b"\xef\xbb\xbf", b"\r", b"\n", b'"', b"#", b"\t", b",", b"[", b"{", b"}", b"\x1b[31m", b"<script>",
-          b"NaN", b"1e999", b"9" * 5000, b"\\ud800", b"[" * 2000, b"null", b"-", b" ", b"\xed\xa0\x80", b"\x1f\x8b"]  # fmt: skip
+PIECES = [
+    *(b"\0", b"\xff", b"\xef\xbb\xbf", b"\r", b"\n", b'"', b"#", b"\t", b",", b"[", b"{", b"}", b"\x1b[31m"),
+    *(b"<script>", b"NaN", b"1e999", b"9" * 5000, b"\\ud800", b"[" * 2000, b"null", b"-", b" "),
+    *(b"\xed\xa0\x80", b"\x1f\x8b"),
+]
 
 
 def mutated(content: bytes, rng: np.random.Generator) -> bytes:

@@ -3,7 +3,7 @@
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import datasets
@@ -21,7 +21,7 @@ class Case:
 
     name: str  # of the file
     write: Callable[[Pairs, Path], None]
-    options: ReadOptions = ReadOptions()
+    options: ReadOptions = field(default_factory=ReadOptions)
     line_of_first: int | None = 1
     has_columns: bool = True
 
@@ -36,10 +36,8 @@ class Case:
 
 def _lines(form: Callable[[list[str], list[str]], str], header: str = "") -> Callable[[Pairs, Path], None]:
     def write(pairs: Pairs, path: Path) -> None:
-        text = header + "".join(f"{form(x, y)}\n" for x, y in pairs)
-        opened = gzip.open(path, "wb") if path.suffix == ".gz" else path.open("wb")
-        with opened as file:
-            file.write(text.encode())
+        content = (header + "".join(f"{form(x, y)}\n" for x, y in pairs)).encode()
+        path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
 
     return write
 
