@@ -130,7 +130,8 @@ def test_predictions_of_hostile_tokens(genorder: Genorder) -> None:
 
 
 def test_options_of_a_file_with_a_task(genorder: Genorder) -> None:
-    assert "belong to a DATA file" in genorder("train", *RELU_3, "--split", "comma").error()
+    message = genorder("train", *RELU_3, "--split", "comma", "--input-column", "x").error()
+    assert message == "--input-column, --split: how a DATA file is read; leave it out with --task"
 
 
 def test_generate_refuses_what_it_cannot_write(genorder: Genorder) -> None:

@@ -106,7 +106,8 @@ def configure(
         raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
     if data is None:
         if told := reading.changed():
-            raise InputError(f"{', '.join(sorted(told))}: these options belong to a DATA file, not to --task")
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in told)
+            raise InputError(f"{names}: how a DATA file is read; leave it out with --task")
         resolved = resolve(None)
         return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples, reading)
     if length is not None or hidden_order_seed is not None:
@@ -156,7 +157,7 @@ def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
 def _label(path: str) -> str:
     """The name of the file without its ending, as a part of a directory's name."""
     name = Path(shown_name(path).removesuffix(".gz")).stem
-    return re.sub(r"[\s:\\\x00-\x1f\x7f]+", "-", name) or "data"
+    return re.sub(r"[\s\x00-\x1f\x7f]", "-", name)
 
 
 def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, sizes: SampleSizes) -> Source:
