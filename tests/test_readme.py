@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from genorder.cli.app import run
+from genorder.tasks import registry
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -38,6 +39,7 @@ def commands(page: str) -> list[str]:
 @pytest.fixture(autouse=True)
 def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # the README's own task is not for other tests
 
 
 def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
