@@ -154,13 +154,24 @@ class DiscoveryConfig(BaseModel):
         return RunConfig(samples=self.samples, model=self.race.model, training=self.race.training)
 
 
+_SEARCH_STEPS = 1_500  # of one profiling run of a search, at most: it has many of them
+
+
 def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
     def combined(family: Family, train_samples: int | None = None) -> DiscoveryConfig:
         final, exploration = PRESETS[preset](family, train_samples), EXPLORATIONS[preset](family, train_samples)
+        profiler = exploration.profiler
+        steps = min(profiler.training.steps, _SEARCH_STEPS)
         return DiscoveryConfig(
             samples=final.samples,
             # A search profiles many candidates in many runs: those that are surely worse are dropped early.
-            profiler=exploration.profiler.model_copy(update={"exact": False, "curve_points": 0}),
+            profiler=profiler.model_copy(
+                update={
+                    "exact": False,
+                    "curve_points": 0,
+                    "training": profiler.training.model_copy(update={"steps": steps}),
+                }
+            ),
             any_order=AnyOrderConfig(),
             race=exploration.race,
             final=FinalConfig(model=final.model, training=final.training),

@@ -28,6 +28,9 @@ class RoutedConfig(BaseModel):
     hidden: int = Field(default=256, ge=1)
 
 
+_TINY = 1e-9  # keeps the gradient of an entropy finite where a weight is zero
+
+
 @final
 class RoutedModel(nn.Module):
     def __init__(
@@ -56,6 +59,13 @@ class RoutedModel(nn.Module):
     def slot_weights(self, available_GLP: Tensor) -> Tensor:
         """Where each slot reads: weights_GHLP."""
         return self._slot_weights(available_GLP, None)
+
+    def reading_cost(self, available_GLP: Tensor) -> Tensor:
+        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse."""
+        weights_GHLP = self._slot_weights(available_GLP, None)
+        read_GL = (1 - (1 - weights_GHLP[..., :-1]).prod(dim=1)).sum(dim=-1)  # the empty position costs nothing
+        entropy_GL = -(weights_GHLP * (weights_GHLP + _TINY).log()).sum(dim=(1, 3))
+        return (read_GL + entropy_GL).mean()
 
     def _slot_weights(self, available_GLP: Tensor, targets_M: Tensor | None) -> Tensor:
         routing_LHP = self.routing_LHP if targets_M is None else self.routing_LHP[targets_M]

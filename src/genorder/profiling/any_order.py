@@ -35,6 +35,8 @@ class AnyOrderConfig(BaseModel):
     groups: int = Field(default=16, ge=1)  # of a batch, each with its own random order
     routing_rate_factor: float = Field(default=17.0, gt=0)  # learning rate of the routing logits, relative
     validation_samples: int = Field(default=512, ge=2)
+    graph_steps: int = Field(default=200, ge=0)  # in the order found, with a price on reading, before the graph is read
+    reading_price: float = Field(default=0.02, ge=0)  # in loss, of each position that a target reads
 
 
 def positions_of(encoded: EncodedDataset, rows_N: Tensor, empty: int) -> Tensor:
@@ -80,21 +82,28 @@ def fit_any_order(
     checkpoints: CheckpointFolder | None = None,
     on_progress: Callable[[Progress], None] | None = None,
     stop: StopRequest | None = None,
+    order: Order | None = None,
 ) -> float:
-    """Train the model in place on fresh random orders; the seconds it took."""
+    """Train the model in place on fresh random orders; the seconds it took.
+
+    With an order, on that alone, and each target pays for what it reads: it keeps to what it is computed from.
+    """
     device = train.inputs_NW.device
-    groups = min(config.groups, config.training.batch_size)
+    groups = 1 if order else min(config.groups, config.training.batch_size)
     samples = config.training.batch_size // groups
+    fixed_GL = torch.tensor([list(order)]) if order else None
 
     def loss_at(step: int) -> Tensor:
         rng = numpy_generator(derive_seed(seed, "batch", step))
         rows_N = torch.from_numpy(rng.integers(len(train), size=groups * samples)).to(device)
-        orders_GL = torch.from_numpy(rng.permuted(np.tile(np.arange(train.target_width), (groups, 1)), axis=1))
+        random_GL = torch.from_numpy(rng.permuted(np.tile(np.arange(train.target_width), (groups, 1)), axis=1))
+        orders_GL = random_GL if fixed_GL is None else fixed_GL
         available_GLP = available_before(orders_GL.to(device), train.input_width)
         tokens_NP = positions_of(train, rows_N, model.vocabulary)
         logits_GBLV = model(tokens_NP.view(groups, samples, -1), available_GLP)
         losses_NL = _losses(logits_GBLV.flatten(0, 1), train, rows_N)
-        return losses_NL.sum() / train.target_lengths_N[rows_N].sum()
+        loss = losses_NL.sum() / train.target_lengths_N[rows_N].sum()
+        return loss if fixed_GL is None else loss + config.reading_price * model.reading_cost(available_GLP)
 
     routing = [model.routing_LHP]
     others = [parameter for name, parameter in model.named_parameters() if name != "routing_LHP"]

@@ -4,13 +4,14 @@ One short run of the routed model gives the loss of any target given any others.
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
 model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet, the
-model trains on.
+model trains on. At last it trains for a while in the order found, paying for what it reads, so that it shows what each
+target is computed from and nothing else.
 """
 
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -21,6 +22,7 @@ from genorder.errors import InputError
 from genorder.models.routed import RoutedModel
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model
+from genorder.profiling.dependencies import dependencies
 from genorder.search.base import MOST_PROPOSALS, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
 from genorder.search.reading import read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
@@ -129,11 +131,29 @@ class AnyOrder(Search):
             if reading.settled:
                 break
             earlier, before = reading.orders[: self._orders(problem) - 2], reading.best
-        return {**reading_to_dict(reading, oracle), "train_seconds": seconds, "steps": steps}
+        found = reading_to_dict(reading, oracle)
+        best = reading.orders[0]
+        if reading.learnt and (share is None or steps + config.graph_steps <= share):
+            seconds += self._sparsen(problem, model, best, derive_seed(seed, "graph"), folder / "graph")
+        graph = [asdict(dependency) for dependency in dependencies(oracle, best)]
+        return {**found, "dependencies": graph, "train_seconds": seconds, "steps": steps}
+
+    def _sparsen(self, problem: SearchProblem, model: RoutedModel, order: Order, seed: int, folder: Path) -> float:
+        """Let each target read only what it is computed from, when they are emitted in this order."""
+        config = problem.any_order
+        training = config.training.model_copy(update={"steps": config.graph_steps})
+        short = config.model_copy(update={"training": training})
+        return _trained(problem, model, short, "graph", seed, folder, order) if config.graph_steps else 0.0
 
 
 def _trained(
-    problem: SearchProblem, model: RoutedModel, config: AnyOrderConfig, name: str, seed: int, folder: Path
+    problem: SearchProblem,
+    model: RoutedModel,
+    config: AnyOrderConfig,
+    name: str,
+    seed: int,
+    folder: Path,
+    order: Order | None = None,
 ) -> float:
     """Train the model in place for one round, or load what an interrupted run had finished of it."""
     if (folder / _FINISHED).exists():
@@ -148,6 +168,7 @@ def _trained(
         checkpoints=CheckpointFolder(folder),
         on_progress=(lambda progress: on_progress(name, progress)) if on_progress else None,
         stop=problem.stop,
+        order=order,
     )
     _keep(model, seconds, folder)
     return seconds

@@ -1,7 +1,7 @@
 """What a trained routed model says: the orders constructed from it, how good they are, and whether to believe it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, final
 
 import networkx
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from genorder.orders import Order, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, pairwise_gains
-from genorder.profiling.dependencies import dependencies
 from genorder.profiling.scoring import compare_with_best
 
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
@@ -112,7 +111,6 @@ def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
             "its_standard_error": error,
         },
         "gains": reading.gains.gain_LL.round(4).tolist(),
-        "dependencies": [asdict(dependency) for dependency in dependencies(oracle, best)],
     }
 
 
