@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 
-from genorder.data import Splits, read_jsonl, split_dataset
+from genorder.data import SequenceDataset, Splits, read_jsonl, split_dataset
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
@@ -109,14 +109,18 @@ def reload_source(description: dict[str, Any]) -> Source:
         source = _from_file(Path(description["path"]), sizes)
     else:
         source = _from_task(description["task"], description["length"], description["hidden_order_seed"], sizes)
+    return same_data(source, description, description.get("path") or description.get("task"))
+
+
+def same_data(source: Source, description: dict[str, Any], where: object) -> Source:
+    """The source, if it is what the description is of. Raises InputError if not."""
     if source.description["fingerprint"] != description["fingerprint"]:
-        where = description.get("path") or description.get("task")
         raise InputError(f"{where} has changed since the run: its content is not what the model was trained on")
     return source
 
 
-def _from_file(path: Path, sizes: SampleSizes) -> Source:
-    dataset = read_jsonl(path)
+def split_for_run(dataset: SequenceDataset, sizes: SampleSizes) -> Splits:
+    """At most `sizes.train` training samples, and at most a tenth of the samples for each of the other splits."""
     held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
     splits = split_dataset(
         dataset,
@@ -126,6 +130,11 @@ def _from_file(path: Path, sizes: SampleSizes) -> Source:
     )
     if len(splits.train) > sizes.train:
         splits = replace(splits, train=splits.train.take(np.arange(sizes.train)))
+    return splits
+
+
+def _from_file(path: Path, sizes: SampleSizes) -> Source:
+    splits = split_for_run(read_jsonl(path), sizes)
     description = {
         "path": str(path.resolve()),
         "samples": {"train": len(splits.train), "validation": len(splits.validation), "test": len(splits.test)},
