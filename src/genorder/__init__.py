@@ -7,25 +7,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from genorder.api import discover, load_dataset, rank, train
     from genorder.data import SequenceDataset, Splits, read_jsonl, split_dataset, write_jsonl
     from genorder.errors import GenorderError, InputError, Interrupted
     from genorder.evaluation import Evaluation, evaluate, predict
+    from genorder.export import export_run
     from genorder.fixed_order import FixedOrderRun, train_and_evaluate
     from genorder.models import GPT, GPTConfig, SavedModel, load_model
     from genorder.orders import DependencyGraph, Order, cost_ratio, parse_order
     from genorder.presets import RunConfig, resolve
+    from genorder.results import DiscoveryResult, RankResult, TrainResult
+    from genorder.search import Search
     from genorder.store import RunDirectory
     from genorder.tasks import RecurrenceTask, Task, make_task, register_task, task_splits
     from genorder.training import TrainingConfig
 
 _HOME = {
+    "api": ["discover", "load_dataset", "rank", "train"],
     "data": ["SequenceDataset", "Splits", "read_jsonl", "split_dataset", "write_jsonl"],
     "errors": ["GenorderError", "InputError", "Interrupted"],
     "evaluation": ["Evaluation", "evaluate", "predict"],
+    "export": ["export_run"],
     "fixed_order": ["FixedOrderRun", "train_and_evaluate"],
     "models": ["GPT", "GPTConfig", "SavedModel", "load_model"],
     "orders": ["DependencyGraph", "Order", "cost_ratio", "parse_order"],
     "presets": ["RunConfig", "resolve"],
+    "results": ["DiscoveryResult", "RankResult", "TrainResult"],
+    "search": ["Search"],
     "store": ["RunDirectory"],
     "tasks": ["RecurrenceTask", "Task", "make_task", "register_task", "task_splits"],
     "training": ["TrainingConfig"],
@@ -35,6 +43,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "GPT",
     "DependencyGraph",
+    "DiscoveryResult",
     "Evaluation",
     "FixedOrderRun",
     "GPTConfig",
@@ -42,25 +51,33 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Order",
+    "RankResult",
     "RecurrenceTask",
     "RunConfig",
     "RunDirectory",
     "SavedModel",
+    "Search",
     "SequenceDataset",
     "Splits",
     "Task",
+    "TrainResult",
     "TrainingConfig",
     "cost_ratio",
+    "discover",
     "evaluate",
+    "export_run",
+    "load_dataset",
     "load_model",
     "make_task",
     "parse_order",
     "predict",
+    "rank",
     "read_jsonl",
     "register_task",
     "resolve",
     "split_dataset",
     "task_splits",
+    "train",
     "train_and_evaluate",
     "write_jsonl",
 ]

@@ -14,7 +14,7 @@ def discovered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from genorder.cli.app import run
 
     path = tmp_path_factory.mktemp("discovered") / "run"
-    assert run([*COMMAND, "--seed", "4", "--out", str(path)]) == 0
+    assert run([*COMMAND, "--seed", "1", "--out", str(path)]) == 0
     return path
 
 
@@ -54,7 +54,7 @@ def test_both_models_of_a_discovery(genorder: Genorder, discovered: Path) -> Non
     assert "found by `global-local`" in card
     assert "| order | the given one |" in given_card
     assert "hidden by seed 0" in card
-    assert "| seed | 4 |" in card
+    assert "| seed | 1 |" in card
 
 
 @pytest.mark.parametrize(

@@ -64,8 +64,8 @@ def test_calt(variable_run: Path) -> None:
 
 def test_int2int(variable_run: Path) -> None:
     export_run(variable_run, "int2int", "test.txt", split="test")
-    lines = [line.rstrip() for line in Path("test.txt").open(encoding="utf-8")]  # as Int2Int reads it
-    pairs = [line.split("\t") for line in lines]
+    lines = Path("test.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.rstrip().split("\t") for line in lines]  # as Int2Int reads them
     assert all(len(pair) == 2 for pair in pairs)
     assert [(x.split(), y.split()) for x, y in pairs] == expected_rows(variable_run, "test")
 

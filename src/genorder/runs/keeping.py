@@ -29,6 +29,11 @@ class Machine:
         chosen = choose_device(device)
         return cls(chosen, set_threads(threads), device, threads)
 
+    @classmethod
+    def as_set(cls, device: str, threads: int) -> "Machine":
+        """With the threads that torch has, for programs that set them themselves."""
+        return cls(choose_device(device), threads, device, None)
+
     def described(self) -> dict[str, Any]:
         return {"device": self.device.type, "threads": self.threads}
 
