@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from genorder.data import SequenceDataset, read_jsonl
-from genorder.discovery import Watcher
+from genorder.discovery import Watcher, budget_within
 from genorder.errors import InputError
 from genorder.orders import Order, deduplicated, parse_candidates, parse_order, read_orders
 from genorder.presets import (
@@ -111,13 +111,15 @@ def discover(
         explore_only=explore_only,
         baseline=baseline,
     )
-    with scratch_problem(run):
-        pass  # refuses what cannot work before there is a run directory
+    decided: Budget | None = None
+    with scratch_problem(run) as problem:  # what is refused leaves no run directory
+        if seconds is not None and not run.path.exists():
+            decided = budget_within(seconds, run.discovery, problem)
     result, _ = keep_result(
         run.path,
         run.described,
         source,
-        lambda directory: discover_in(directory, within_time(run, directory, None), watcher=watcher),
+        lambda directory: discover_in(directory, within_time(run, directory, decided), watcher=watcher),
         command=["genorder.discover"],
     )
     return DiscoveryResult(result)
@@ -220,7 +222,10 @@ def _settings(settings: Settings) -> list[str]:
     if isinstance(settings, str):
         raise InputError(f"settings are {settings!r}; expected a list of NAME=VALUE, or a dictionary")
     if isinstance(settings, Mapping):
-        return [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+        try:
+            return [f"{name}={json.dumps(value)}" for name, value in settings.items()]
+        except TypeError as error:
+            raise InputError(f"settings hold what is no plain value: {error}") from None
     return list(settings)
 
 
