@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from dataclasses import FrozenInstanceError, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -215,6 +216,15 @@ def test_data_frames(data: TaskData, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pandas", None)
     with pytest.raises(genorder.InputError, match="needs pandas, which is not installed: pip install"):
         result.to_dataframe()
+
+
+def test_report(data: TaskData) -> None:
+    result = small_training(data, out="r")
+    if find_spec("genorder.reports") is None:
+        with pytest.raises(genorder.GenorderError, match="writes no reports"):
+            result.report()
+    else:
+        assert result.report().exists()
 
 
 def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:

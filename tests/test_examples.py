@@ -24,15 +24,19 @@ def run_example(name: str, folder: Path, *arguments: str) -> subprocess.Complete
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "arguments", "said"),
     [
-        ("own_file.py", ["20000 samples; the first: ", "write the targets in the order ", "success rate 0.0"]),
-        ("own_task.py", ["hidden: stored column c holds", "times the operations of the best order", "success rate"]),
-        ("own_search.py", ["found: ", "  0-7"]),
+        ("own_file.py", (), ["20000 samples; the first: ", "write the targets in the order ", "success rate 0.0"]),
+        (
+            "own_task.py",
+            ("--length", "4"),
+            ["hidden: stored column c holds", "times the operations of the best order", "success rate"],
+        ),
+        ("own_search.py", (), ["found: ", "  0-7"]),
     ],
 )
-def test_example(name: str, said: list[str], tmp_path: Path) -> None:
-    done = run_example(name, tmp_path)
+def test_example(name: str, arguments: tuple[str, ...], said: list[str], tmp_path: Path) -> None:
+    done = run_example(name, tmp_path, *arguments)
     assert done.returncode == 0, done.stderr
     for text in said:
         assert text in done.stdout
