@@ -15,6 +15,7 @@ from genorder.cli.app import run as run_command
 from genorder.data import SequenceDataset, Splits, read_jsonl, split_dataset, write_jsonl
 from genorder.orders import Order
 from genorder.search import PlannedRun, Proposal, Search, SearchProblem, SearchResult
+from genorder.store import read_status
 from genorder.tasks import TaskData, make_task, task_splits
 
 SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
@@ -165,6 +166,8 @@ def test_discovery_result(data: TaskData) -> None:
     assert result.order not in result.tied_orders
     assert {tuple(row["order"]) for row in result.rows()} >= {(0, 1, 2, 3), (3, 2, 1, 0), tuple(result.order)}
     assert set(result.seconds) == {"propose", "race", "train", "evaluate", "total"}
+    status = read_status("r")
+    assert (status.state, status.progress and status.progress["stage"]) == ("finished", "training the given order")
     assert result.export("hf", "folder").order == list(result.order)
     assert result.export("hf", "given", given=True).order == [0, 1, 2, 3]
 

@@ -175,7 +175,7 @@ class RankResult(RunResult):
 
 def _write_report(run_dir: Path) -> Path:
     try:
-        reports = import_module("genorder.reports")
+        reports = import_module("genorder.reports.page")
     except ModuleNotFoundError as error:
         if error.name != "genorder.reports":
             raise

@@ -92,6 +92,15 @@ def test_directories_that_hold_no_finished_run(genorder: Genorder, tiny_run: Pat
     assert not Path("x").exists()
 
 
+def test_an_export_is_no_run_directory(genorder: Genorder, good_run: Path) -> None:
+    genorder("export", good_run, "--to", "hf", "mine")
+    said = "mine is no run directory: its config.json is of something else; give the --out of a run"
+    assert genorder("export", "mine", "--to", "hf", "x").error() == said
+    assert genorder("evaluate", "mine", "--threads", 1).error() == said
+    genorder("generate", *RELU_3, "--samples", 50, "--split", "test", "--out", "test.jsonl")
+    assert genorder("evaluate", "mine", "test.jsonl", "--threads", 1, "--json").result()["samples"] == 50
+
+
 def test_data_that_is_gone(genorder: Genorder) -> None:
     genorder("generate", *RELU_3, "--samples", 300, "--out", "mine.jsonl")
     trained = genorder("train", "mine.jsonl", *TINY, "--steps", 5, "--out", "r")

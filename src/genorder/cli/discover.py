@@ -122,18 +122,17 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
     say(f"{run.discovery.search.name}: {len(runs)} runs; about {duration(sum(estimate.values()))} in all ({parts})")
     with StopRequest() as stop, progress_line() as line:
-        return discover_in(directory, run, watcher=_Watcher(line, run.source, directory), stop=stop)
+        return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
 
 class _Watcher:
-    """Shows how far a discovery is, and tells it to those who ask for the run's status."""
+    """Shows how far a discovery is."""
 
-    def __init__(self, line: ProgressLine, source: Source, directory: RunDirectory) -> None:
-        self._line, self._source, self._directory = line, source, directory
+    def __init__(self, line: ProgressLine, source: Source) -> None:
+        self._line, self._source = line, source
 
     def progress(self, stage: str, progress: Progress) -> None:
         self._line.training(stage, progress)
-        self._directory.write_progress({"stage": stage, **vars(progress)})
 
     def stage(self, stage: Stage) -> None:
         best = stage.best[0]
@@ -145,7 +144,6 @@ class _Watcher:
 
     def race(self, round_number: int, done: int, total: int) -> None:
         self._line.jobs(f"race, round {round_number + 1}", done, total)
-        self._directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
 
 
 def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def export_huggingface(run: FinishedRun, folder: Path, *, given: bool, force: bo
     about = {"words": words, "data": run.config["data"], "seed": run.config["seed"]}
     tokenizer = tokenizer_files(vocabulary, saved.model.positions + 1)
     files = {
-        "README.md": model_card(run, saved, words, folder.name, given=given).encode("utf-8", "replace"),
+        "README.md": model_card(run, saved, words, folder.resolve().name, given=given).encode("utf-8", "replace"),
         **{name: as_json(content) for name, content in tokenizer.items()},
         **gpt2_files(saved, about),
     }

@@ -13,8 +13,9 @@ from genorder.orders import Order
 from genorder.presets import DiscoveryConfig, parse_setting
 from genorder.runs.keeping import Machine, run_path
 from genorder.runs.source import Source
-from genorder.search import Budget, Search, SearchProblem
+from genorder.search import Budget, Search, SearchProblem, Stage
 from genorder.store import RunDirectory
+from genorder.training import Progress
 
 _SEARCH = "search."  # the settings of the strategy itself, among the others
 
@@ -120,7 +121,30 @@ def within_time(run: DiscoveryRun, directory: RunDirectory, decided: Budget | No
 def discover_in(
     directory: RunDirectory, run: DiscoveryRun, *, watcher: Watcher | None = None, stop: StopRequest | None = None
 ) -> dict[str, Any]:
-    result = discover(run.discovery, directory, watcher=watcher, stop=stop)
+    result = discover(run.discovery, directory, watcher=_Teller(directory, watcher), stop=stop)
     for row in (result, *result["race"], *result["proposed"]["proposals"]):
         row |= run.source.about_order(Order(tuple(row["order"])))
     return result
+
+
+@final
+@dataclass(frozen=True)
+class _Teller:
+    """Tells how far a discovery is to those who ask for the run's status, and to its watcher."""
+
+    directory: RunDirectory
+    watcher: Watcher | None
+
+    def progress(self, stage: str, progress: Progress) -> None:
+        if self.watcher:
+            self.watcher.progress(stage, progress)
+        self.directory.write_progress({"stage": stage, **vars(progress)})
+
+    def stage(self, stage: Stage) -> None:
+        if self.watcher:
+            self.watcher.stage(stage)
+
+    def race(self, round_number: int, done: int, total: int) -> None:
+        if self.watcher:
+            self.watcher.race(round_number, done, total)
+        self.directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})

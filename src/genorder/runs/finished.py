@@ -50,7 +50,7 @@ class FinishedRun:
 def read_finished_run(path: Path) -> FinishedRun:
     """Raises InputError for a directory that holds no finished run of `train` or `discover`."""
     status = read_status(path)
-    verb = status.config.get("verb")
+    verb = _verb(path, status.config)
     if verb not in _WITH_ORDER:
         raise InputError(f"{path} is a run of {verb!r}, which chooses no order; give one of train or discover")
     if status.result is None:
@@ -61,7 +61,15 @@ def read_finished_run(path: Path) -> FinishedRun:
 
 def source_of_run(path: Path, config: dict[str, Any]) -> Source:
     """The data of the run in `path`. Raises InputError if it is no longer the same."""
+    _verb(path, config)
     description = config["data"]
     if "kept" not in description:
         return reload_source(description)
     return same_data(read_kept(path), description, path / "data")
+
+
+def _verb(path: Path, config: dict[str, Any]) -> Any:
+    """Raises InputError for a directory whose config.json is not a run's, such as an exported model's."""
+    if "verb" not in config:
+        raise InputError(f"{path} is no run directory: its config.json is of something else; give the --out of a run")
+    return config["verb"]

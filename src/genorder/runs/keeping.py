@@ -10,7 +10,7 @@ import torch
 from genorder.execution import choose_device, describe_machine, set_threads
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
-from genorder.store import RunDirectory, fingerprint
+from genorder.store import RunDirectory, fingerprint, to_plain
 
 
 @final
@@ -61,6 +61,6 @@ def keep_result(
         if result is not None:
             return result, True
         keep_data(source, directory.path)
-        result = work(directory)
+        result = to_plain(work(directory))
         directory.write_result(result)
         return result, False
