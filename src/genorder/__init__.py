@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from genorder.api import discover, load_dataset, rank, train
     from genorder.data import (
         ReadOptions,
         SequenceDataset,
@@ -19,15 +20,19 @@ if TYPE_CHECKING:
     )
     from genorder.errors import GenorderError, InputError, Interrupted
     from genorder.evaluation import Evaluation, evaluate, predict
+    from genorder.export import export_run
     from genorder.fixed_order import FixedOrderRun, train_and_evaluate
     from genorder.models import GPT, GPTConfig, SavedModel, load_model
     from genorder.orders import DependencyGraph, Order, cost_ratio, parse_order
     from genorder.presets import RunConfig, resolve
+    from genorder.results import DiscoveryResult, RankResult, TrainResult
+    from genorder.search import Search
     from genorder.store import RunDirectory
     from genorder.tasks import RecurrenceTask, Task, make_task, register_task, task_splits
     from genorder.training import TrainingConfig
 
 _HOME = {
+    "api": ["discover", "load_dataset", "rank", "train"],
     "data": [
         "ReadOptions",
         "SequenceDataset",
@@ -40,10 +45,13 @@ _HOME = {
     ],
     "errors": ["GenorderError", "InputError", "Interrupted"],
     "evaluation": ["Evaluation", "evaluate", "predict"],
+    "export": ["export_run"],
     "fixed_order": ["FixedOrderRun", "train_and_evaluate"],
     "models": ["GPT", "GPTConfig", "SavedModel", "load_model"],
     "orders": ["DependencyGraph", "Order", "cost_ratio", "parse_order"],
     "presets": ["RunConfig", "resolve"],
+    "results": ["DiscoveryResult", "RankResult", "TrainResult"],
+    "search": ["Search"],
     "store": ["RunDirectory"],
     "tasks": ["RecurrenceTask", "Task", "make_task", "register_task", "task_splits"],
     "training": ["TrainingConfig"],
@@ -53,6 +61,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "GPT",
     "DependencyGraph",
+    "DiscoveryResult",
     "Evaluation",
     "FixedOrderRun",
     "GPTConfig",
@@ -60,27 +69,35 @@ __all__ = [
     "InputError",
     "Interrupted",
     "Order",
+    "RankResult",
     "ReadOptions",
     "RecurrenceTask",
     "RunConfig",
     "RunDirectory",
     "SavedModel",
+    "Search",
     "SequenceDataset",
     "Splits",
     "Task",
+    "TrainResult",
     "TrainingConfig",
     "cost_ratio",
+    "discover",
     "evaluate",
+    "export_run",
+    "load_dataset",
     "load_model",
     "make_task",
     "parse_order",
     "predict",
+    "rank",
     "read_dataset",
     "read_jsonl",
     "register_task",
     "resolve",
     "split_dataset",
     "task_splits",
+    "train",
     "train_and_evaluate",
     "write_dataset",
     "write_jsonl",

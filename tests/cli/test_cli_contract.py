@@ -202,7 +202,7 @@ def test_finished_command_shows_the_same_result_without_training(
     def no_training(*_: object, **__: object) -> None:
         raise AssertionError("trained again")
 
-    monkeypatch.setattr("genorder.cli.train.train_and_evaluate", no_training)
+    monkeypatch.setattr("genorder.runs.train.train_and_evaluate", no_training)
     again = genorder(*command)
     assert again.result() == first.result()
     assert again.out == first.out

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from cli_helpers import RELU_3, Genorder, files_under
 
-from genorder.cli import rank
 from genorder.orders import Order
 from genorder.profiling import Profile, Scores
 from genorder.profiling.mixture import summarise
+from genorder.runs import rank
 from genorder.tasks import make_task, stored_columns
 
 STEPS = 12

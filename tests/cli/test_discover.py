@@ -159,7 +159,7 @@ def test_finished_command_shows_the_same_result_without_work(
     genorder: Genorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = genorder(*COMMAND, "--out", "r", "--json").result()
-    monkeypatch.setattr(discover, "discover_order", lambda *_, **__: pytest.fail("searched again"))
+    monkeypatch.setattr(discover, "discover_in", lambda *_, **__: pytest.fail("searched again"))
     again = genorder(*COMMAND, "--out", "r", "--json")
     assert again.result() == first
     assert "r holds the finished run of this command; showing its result" in again.err

@@ -5,7 +5,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,11 @@ def emit_line(text: str) -> None:
     """A line of the result: as it is for a program that reads it, harmless for a terminal."""
     shown = harmless(text) if sys.stdout.isatty() else text
     sys.stdout.write(shown.encode(errors="backslashreplace").decode() + "\n")
+
+
+def say_all(lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)
 
 
 def emit_json(result: dict[str, Any]) -> None:

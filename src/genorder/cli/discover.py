@@ -2,10 +2,7 @@
 
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,22 +10,41 @@ import typer
 from rich.table import Table
 
 from genorder.cli import options
-from genorder.cli.console import ProgressLine, abbreviated, duration, emit_json, percent, progress_line, say, screen
-from genorder.cli.source import Source, configure
+from genorder.cli.console import (
+    ProgressLine,
+    abbreviated,
+    duration,
+    emit_json,
+    percent,
+    progress_line,
+    say,
+    say_all,
+    screen,
+)
 from genorder.data import ReadOptions
-from genorder.discovery import Discovery, budget_within, estimated_seconds, new_problem
-from genorder.discovery import discover as discover_order
+from genorder.discovery import budget_within, estimated_seconds, new_problem
 from genorder.errors import InputError
-from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
+from genorder.execution import StopRequest
 from genorder.orders import Order
-from genorder.presets import DiscoveryConfig, family_of, parse_setting, resolve_discovery
+from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
+from genorder.runs import (
+    DiscoveryRun,
+    Machine,
+    Source,
+    configure,
+    discover_in,
+    discovery_run,
+    keep_result,
+    scratch_problem,
+    split_settings,
+    within_time,
+)
 from genorder.search import Budget, SearchProblem, Stage
 from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
-from genorder.store import RunDirectory, fingerprint
+from genorder.store import RunDirectory
 from genorder.training import Progress
 
 _SHOWN = 6  # targets whose dependencies are told
-_SEARCH = "search."  # the settings of the strategy itself, in --set
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -64,12 +80,10 @@ def discover(
 
     Example: genorder discover --task relu --length 10
     """
-    chosen = choose_device(device)
-    used_threads = set_threads(threads)
+    machine = Machine.choose(device, threads)
     seconds = _parse_budget(budget)
-    own = {"init": init, "depth": depth}
-    search = make_search(strategy, {**_search_settings(settings), **{k: v for k, v in own.items() if v is not None}})
-    changes = [setting for setting in settings or [] if not setting.startswith(_SEARCH)]
+    own, changes = split_settings(settings or [])
+    search = make_search(strategy, own | {k: v for k, v in {"init": init, "depth": depth}.items() if v is not None})
     hidden = 0 if task is not None and hidden_order_seed is None else hidden_order_seed
 
     def configured(train_samples: int | None) -> DiscoveryConfig:
@@ -77,101 +91,63 @@ def discover(
         return resolve_discovery(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
     resolved, source = configure(configured, data, task, length, hidden, reading)
-    discovery = Discovery(
-        splits=source.splits,
-        source=source.candidate_source(),
-        config=resolved,
-        search=search,
+    run = discovery_run(
+        resolved,
+        source,
+        search,
+        machine,
+        preset=preset,
         seed=seed,
-        device=chosen,
+        out=out,
         budget=Budget(max_runs, max_candidates),
+        seconds=seconds,
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
     )
-    described = {
-        "verb": "discover",
-        "data": source.description,
-        "strategy": strategy,
-        "search": vars(search),
-        "budget": {"seconds": seconds, **vars(discovery.budget)},
-        "explore_only": explore_only,
-        "baseline": baseline,
-        "preset": preset,
-        "config": resolved.model_dump(),
-        "seed": seed,
-        "device": chosen.type,
-        "threads": used_threads,
-    }
-    asked = fingerprint({**described, "device": device, "threads": threads})
-    path = out or Path("runs") / f"discover-{source.label}-{asked[:8]}"
     decided: Budget | None = None
-    with _without_directory(discovery, described) as problem:  # what is refused leaves no run directory
-        search.check(problem)
-        if seconds is not None and (dry_run or not path.exists()):
-            decided = budget_within(seconds, discovery, problem)
+    with scratch_problem(run) as problem:
+        if seconds is not None and (dry_run or not run.path.exists()):
+            decided = budget_within(seconds, run.discovery, problem)
         if dry_run:
             problem.budget = decided or problem.budget
-            source.tell()
-            plan = _plan(discovery, problem, described)
+            say_all(source.told)
+            plan = _plan(run, problem)
             emit_json(plan) if json else _show_plan(plan)
             return
-    with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
-        result = directory.read_result()
-        if result is None:
-            result = _discover(discovery, source, directory, seconds, decided)
-        else:
-            say(f"{path} holds the finished run of this command; showing its result")
+    result, was_there = keep_result(
+        run.path, run.described, source, lambda directory: _discover(directory, run, decided), command=sys.argv
+    )
+    if was_there:
+        say(f"{run.path} holds the finished run of this command; showing its result")
     emit_json(result) if json else _show(result)
 
 
-def _discover(
-    discovery: Discovery, source: Source, directory: RunDirectory, seconds: float | None, decided: Budget | None
-) -> dict[str, Any]:
-    source.tell()
-    splits = source.splits
+def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None) -> dict[str, Any]:
+    say_all(run.source.told)
+    splits = run.source.splits
     say(
-        f"{source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
+        f"{run.source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
         f"targets, {len(splits.train.vocabulary)} tokens; run directory {directory.path}"
     )
-    problem = new_problem(discovery, directory)
-    if seconds is not None:
-        discovery = replace(discovery, budget=_budget_in_time(seconds, decided, discovery, problem, directory))
-        problem = new_problem(discovery, directory)
-    estimate = estimated_seconds(discovery, problem)
-    runs = discovery.search.plan(problem)
+    run = within_time(run, directory, decided)
+    problem = new_problem(run.discovery, directory)
+    estimate = estimated_seconds(run.discovery, problem)
+    runs = run.discovery.search.plan(problem)
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
-    say(f"{discovery.search.name}: {len(runs)} runs; about {duration(sum(estimate.values()))} in all ({parts})")
+    say(f"{run.discovery.search.name}: {len(runs)} runs; about {duration(sum(estimate.values()))} in all ({parts})")
     with StopRequest() as stop, progress_line() as line:
-        result = discover_order(discovery, directory, watcher=_Watcher(line, source, directory), stop=stop)
-    result |= source.about_order(Order(tuple(result["order"])))
-    for row in (*result["race"], *result["proposed"]["proposals"]):
-        row |= source.about_order(Order(tuple(row["order"])))
-    directory.write_result(result)
-    return result
-
-
-def _budget_in_time(
-    seconds: float, decided: Budget | None, discovery: Discovery, problem: SearchProblem, directory: RunDirectory
-) -> Budget:
-    """Decided once, by this machine's speed, and kept: a continued run must not decide otherwise."""
-    kept = directory.journal.run(
-        {"job": "budget", "seconds": seconds},
-        "budget",
-        lambda: vars(decided or budget_within(seconds, discovery, problem)),
-    )
-    return Budget(**kept)
+        return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
 
 class _Watcher:
-    """Shows how far a discovery is, and tells it to those who ask for the run's status."""
+    """Shows how far a discovery is."""
 
-    def __init__(self, line: ProgressLine, source: Source, directory: RunDirectory) -> None:
-        self._line, self._source, self._directory = line, source, directory
+    def __init__(self, line: ProgressLine, source: Source) -> None:
+        self._line, self._source = line, source
 
     def progress(self, stage: str, progress: Progress) -> None:
         self._line.training(stage, progress)
-        self._directory.write_progress({"stage": stage, **vars(progress)})
 
     def stage(self, stage: Stage) -> None:
         best = stage.best[0]
@@ -183,23 +159,12 @@ class _Watcher:
 
     def race(self, round_number: int, done: int, total: int) -> None:
         self._line.jobs(f"race, round {round_number + 1}", done, total)
-        self._directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
 
 
-@contextmanager
-def _without_directory(discovery: Discovery, described: dict[str, Any]) -> Iterator[SearchProblem]:
-    """The problem, in a directory that does not last."""
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        RunDirectory.open(Path(scratch) / "plan", described, command=sys.argv, environment={}) as directory,
-    ):
-        yield new_problem(discovery, directory)
-
-
-def _plan(discovery: Discovery, problem: SearchProblem, described: dict[str, Any]) -> dict[str, Any]:
-    estimate = estimated_seconds(discovery, problem)
-    runs = [vars(run) for run in discovery.search.plan(problem)]
-    return {**described, "runs": runs, "estimated_seconds": {**estimate, "total": sum(estimate.values())}}
+def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:
+    estimate = estimated_seconds(run.discovery, problem)
+    runs = [vars(planned) for planned in run.discovery.search.plan(problem)]
+    return {**run.described, "runs": runs, "estimated_seconds": {**estimate, "total": sum(estimate.values())}}
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
@@ -271,14 +236,6 @@ def _named(about: dict[str, Any]) -> str:
         true = Order(tuple(about["order_in_true_indices"]))
         return f"{abbreviated(true)} (true indices, cost {about['cost_ratio']:.2f})"
     return abbreviated(Order(tuple(about["order"])))
-
-
-def _search_settings(settings: list[str] | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for setting in settings or []:
-        if setting.startswith(_SEARCH):
-            found |= parse_setting(setting)["search"]
-    return found
 
 
 def _parse_budget(text: str | None) -> float | None:

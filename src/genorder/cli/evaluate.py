@@ -6,7 +6,6 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import emit_json, percent, say
-from genorder.cli.source import reload_source
 from genorder.data import ReadOptions, encode, read_dataset
 from genorder.data.readers import shown_name
 from genorder.errors import InputError
@@ -14,6 +13,7 @@ from genorder.evaluation import evaluate as evaluate_model
 from genorder.execution import choose_device, set_threads
 from genorder.fixed_order import model_folder
 from genorder.models import load_model
+from genorder.runs import source_of_run
 from genorder.store import read_status
 
 _SPLITS = ("test", "validation", "train")
@@ -41,7 +41,7 @@ def evaluate(
     if data is not None:
         dataset, name = read_dataset(data, reading), shown_name(data)
     else:
-        splits = reload_source(read_status(run_dir).config["data"]).splits
+        splits = source_of_run(run_dir, read_status(run_dir).config).splits
         dataset, name = getattr(splits, split), f"{split} split"
     for what, longest, width in (
         ("an input", dataset.inputs.longest, saved.input_width),

@@ -2,10 +2,10 @@
 
 from genorder.cli import options
 from genorder.cli.console import emit_json, say
-from genorder.cli.understood import finding_lines, summary_lines
 from genorder.data import ReadOptions, check_dataset, summarise
 from genorder.data.readers import read_file, shown_name
 from genorder.data.summary import Lengths, shortened_tokens
+from genorder.runs.understood import finding_lines, summary_lines
 
 _BAR = 40  # characters of the longest one
 

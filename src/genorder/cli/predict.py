@@ -21,7 +21,7 @@ _PART = 4096  # inputs that are read, predicted and written together
 
 
 def predict(
-    model: Annotated[Path, typer.Option(help="Run directory, or a model's folder.")],
+    model: Annotated[Path, typer.Option(help="Run directory, a model's folder, or an exported one.")],
     inputs: Annotated[
         str,
         typer.Argument(help='File of inputs, - for standard input: tokens, a JSON list, or {"input": ...} a line.'),

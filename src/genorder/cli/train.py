@@ -7,15 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import abbreviated, duration, emit_json, percent, say, training_progress
-from genorder.cli.source import Source, configure
+from genorder.cli.console import abbreviated, duration, emit_json, percent, say, say_all, training_progress
 from genorder.data import ReadOptions
-from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
-from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
+from genorder.execution import StopRequest
+from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
 from genorder.presets import RunConfig, family_of, resolve
-from genorder.store import RunDirectory, fingerprint
-from genorder.training import CHECKPOINT_SECONDS, Progress
+from genorder.runs import Machine, Source, configure, keep_result, train_in, train_run
+from genorder.store import RunDirectory
+from genorder.training import CHECKPOINT_SECONDS
 
 
 @options.with_read_options("--split", "--split-tokens")
@@ -42,8 +42,7 @@ def train(
 
     Example: genorder train --task relu --length 20 --order reverse
     """
-    chosen = choose_device(device)
-    used_threads = set_threads(threads)
+    machine = Machine.choose(device, threads)
     changes = [*(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
 
     def configured(train_samples: int | None) -> RunConfig:
@@ -52,56 +51,24 @@ def train(
 
     resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
     parsed = parse_order(order, source.length)
-    run = FixedOrderRun(source.splits, parsed, resolved, seed, chosen)
+    planned = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=out)
     if dry_run:
-        _show_plan(run, source, json=json)
+        _show_plan(planned.run, source, json=json)
         return
-    described = {
-        "verb": "train",
-        "data": source.description,
-        "order": list(parsed),
-        "preset": preset,
-        "config": resolved.model_dump(),
-        "seed": seed,
-        "device": chosen.type,
-        "threads": used_threads,
-    }
-    short = order if order in ("forward", "reverse") else "order"
-    # The name follows what was asked for, not what this machine made of it: elsewhere, the same command finds it.
-    asked = fingerprint({**described, "device": device, "threads": threads})
-    path = out or Path("runs") / f"train-{source.label}-{short}-{asked[:8]}"
-    environment = describe_machine()
-    with RunDirectory.open(path, described, command=sys.argv, environment=environment) as directory:
-        result = directory.read_result()
-        if result is None:
-            result = _train(run, source, directory, checkpoint_every)
-        else:
-            say(f"{path} holds the finished run of this command; showing its result")
-    if json:
-        emit_json(result)
-    else:
-        _show(result)
 
+    def work(directory: RunDirectory) -> dict[str, Any]:
+        _introduce(planned.run, source, directory)
+        with StopRequest() as stop, training_progress("training", resolved.training.steps) as show:
+            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=show, stop=stop)
 
-def _train(run: FixedOrderRun, source: Source, directory: RunDirectory, checkpoint_every: float) -> dict[str, Any]:
-    _introduce(run, source, directory)
-    steps = run.config.training.steps
-    with StopRequest() as stop, training_progress("training", steps) as show:
-
-        def on_progress(progress: Progress) -> None:
-            show(progress)
-            directory.write_progress({"stage": "train", **vars(progress)})
-
-        result = train_and_evaluate(
-            run, directory, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop
-        )
-    result = {**result, **source.about_order(run.order), "seed": run.seed, "run_dir": str(directory.path)}
-    directory.write_result(result)
-    return result
+    result, was_there = keep_result(planned.path, planned.described, source, work, command=sys.argv)
+    if was_there:
+        say(f"{planned.path} holds the finished run of this command; showing its result")
+    emit_json(result) if json else _show(result)
 
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
-    source.tell()
+    say_all(source.told)
     splits = source.splits
     named = zip(("training", "validation", "test"), splits.all, strict=True)
     counts = ", ".join(f"{len(part)} {name}" for name, part in named)
@@ -139,7 +106,7 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
     if json:
         emit_json(plan)
         return
-    source.tell()
+    say_all(source.told)
     for group, values in plan["config"].items():
         say(f"[{group}]")
         for name, value in values.items():

@@ -2,7 +2,20 @@
 
 import typer
 
-from genorder.cli import bench, discover, doctor, evaluate, generate, inspect, predict, rank, status, tasks, train
+from genorder.cli import (
+    bench,
+    discover,
+    doctor,
+    evaluate,
+    export,
+    generate,
+    inspect,
+    predict,
+    rank,
+    status,
+    tasks,
+    train,
+)
 
 app = typer.Typer(
     name="genorder",
@@ -18,6 +31,7 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("rank")(rank.rank)
+app.command("export")(export.export)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

@@ -172,3 +172,16 @@ def share_vocabulary(datasets: Sequence[SequenceDataset]) -> list[SequenceDatase
         raise InputError("no datasets were given")
     vocabulary = Vocabulary.of(token for dataset in datasets for token in dataset.vocabulary.tokens)
     return [dataset.with_vocabulary(vocabulary) for dataset in datasets]
+
+
+def concatenated(datasets: Sequence[SequenceDataset]) -> SequenceDataset:
+    """The samples of all, one dataset after the other."""
+    shared = share_vocabulary(datasets)
+
+    def join(parts: list[PackedRows]) -> PackedRows:
+        lengths = np.concatenate([part.lengths for part in parts])
+        offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        return PackedRows(np.concatenate([part.tokens for part in parts]), offsets)
+
+    inputs, targets = (join([getattr(one, side) for one in shared]) for side in ("inputs", "targets"))
+    return SequenceDataset(inputs, targets, shared[0].vocabulary)

@@ -19,7 +19,8 @@ from genorder.data.dataset import SequenceDataset
 from genorder.data.splits import Splits
 
 PAD, SEP, EOS = 0, 1, 2
-SPECIAL_TOKENS = 3  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
+SPECIAL_NAMES = ("<pad>", "<sep>", "<eos>")  # by their ids
+SPECIAL_TOKENS = len(SPECIAL_NAMES)  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
 IGNORED = -100  # label of a prediction that does not count
 
 
@@ -122,5 +123,5 @@ def arrange(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Batch
 
 def decode_tokens(model_tokens: NDArray[np.integer], tokens: tuple[str, ...]) -> list[str]:
     """Model ids back to the user's tokens; special ids show as <pad>, <sep>, <eos>."""
-    names = ("<pad>", "<sep>", "<eos>", *tokens)
+    names = (*SPECIAL_NAMES, *tokens)
     return [names[token] for token in model_tokens.tolist()]

@@ -2,7 +2,8 @@
 
 from genorder.models.fresh import fresh_gpt
 from genorder.models.gpt import GPT, GPTConfig, KeyValueCache
-from genorder.models.saved import SavedModel, load_model
+from genorder.models.loading import load_model
+from genorder.models.saved import SavedModel
 from genorder.models.told import AnyGPT, ToldGPT, fresh_told_gpt
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Our GPT's weights under the names and shapes of transformers' GPT2LMHeadModel."""
+"""Our GPT's weights under the names and shapes of transformers' GPT2LMHeadModel, and back."""
 
 from collections.abc import Mapping
 
@@ -44,3 +44,20 @@ def to_gpt2(model: GPT) -> dict[str, Tensor]:
             joined = torch.cat([ours[f"{source}query.{kind}"], ours[f"{source}key_value.{kind}"]])
             theirs[f"{goal}attn.c_attn.{kind}"] = joined.T if kind == "weight" else joined
     return {name: tensor.contiguous() for name, tensor in theirs.items()}
+
+
+def from_gpt2(theirs: Mapping[str, Tensor], layers: int) -> dict[str, Tensor]:
+    """The state dict of our GPT, from what `to_gpt2` gives. Raises KeyError for a name that is missing."""
+    ours = {source: theirs[name] for source, name in _OUTSIDE_BLOCKS.items()}
+    for layer in range(layers):
+        goal, source = f"blocks.{layer}.", f"transformer.h.{layer}."
+        for inner, name in _SAME_IN_BLOCK.items():
+            ours[goal + inner] = theirs[source + name]
+        for inner, name in _TRANSPOSED_IN_BLOCK.items():
+            ours[goal + inner] = theirs[source + name].T
+        for kind in ("weight", "bias"):
+            joined = theirs[f"{source}attn.c_attn.{kind}"]
+            joined = joined.T if kind == "weight" else joined
+            width = joined.shape[0] // 3
+            ours[f"{goal}query.{kind}"], ours[f"{goal}key_value.{kind}"] = joined[:width], joined[width:]
+    return {name: tensor.contiguous() for name, tensor in ours.items()}

@@ -1,6 +1,7 @@
 """A trained model with all that is needed to use it: vocabulary, widths and the order it emits targets in."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -10,6 +11,7 @@ from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load as load_safetensors
 from safetensors.torch import save as save_safetensors
+from torch import Tensor
 
 from genorder.data import Vocabulary
 from genorder.data.encoding import SPECIAL_TOKENS
@@ -41,31 +43,32 @@ class SavedModel:
         digest = sha256_bytes(weights)
         ensure_writable_directory(folder)
         write_bytes_atomic(folder / "weights.safetensors", weights)
-        write_json_atomic(
-            folder / "model.json",
-            {
-                "format": _FORMAT,
-                "gpt": self.model.config.model_dump(),
-                "input_width": self.input_width,
-                "shortest_input": self.shortest_input,
-                "order": list(self.order),
-                "weights_sha256": digest,
-                "vocabulary": list(self.vocabulary.tokens),
-            },
-        )
+        write_json_atomic(folder / "model.json", {"format": _FORMAT, **self.description(digest)})
         return digest
 
+    def description(self, weights_sha256: str) -> dict[str, Any]:
+        """All but the weights, as plain data."""
+        return {
+            "gpt": self.model.config.model_dump(),
+            "input_width": self.input_width,
+            "shortest_input": self.shortest_input,
+            "order": list(self.order),
+            "weights_sha256": weights_sha256,
+            "vocabulary": list(self.vocabulary.tokens),
+        }
 
-def load_model(folder: Path, device: torch.device) -> SavedModel:
+
+def load_saved(folder: Path, device: torch.device) -> SavedModel:
     """Read what `SavedModel.save` wrote. Raises InputError where it is missing, damaged or of another format."""
-    description = _read_description(folder / "model.json")
-    weights_path = folder / "weights.safetensors"
-    try:
-        weights = weights_path.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read {weights_path}: {error.strerror}") from None
-    if sha256_bytes(weights) != description.get("weights_sha256"):
-        raise InputError(f"{weights_path} is damaged: its SHA-256 is not the one in model.json; train again")
+    description = read_description(folder / "model.json", _FORMAT)
+    weights = read_weights(folder / "weights.safetensors", description, "model.json; train again")
+    return build_model(description, lambda: load_safetensors(weights), folder, device)
+
+
+def build_model(
+    description: dict[str, Any], read_state: Callable[[], dict[str, Tensor]], folder: Path, device: torch.device
+) -> SavedModel:
+    """The described model with the weights of `read_state`. Raises InputError, naming `folder`, if they do not fit."""
     try:
         vocabulary = Vocabulary(tuple(description["vocabulary"]))
         order = Order(tuple(description["order"]))
@@ -78,7 +81,7 @@ def load_model(folder: Path, device: torch.device) -> SavedModel:
             positions=description["input_width"] + 1 + len(order),
             rng=torch_generator(0),
         )
-        model.load_state_dict(load_safetensors(weights))
+        model.load_state_dict(read_state())
     except (KeyError, TypeError, ValidationError, SafetensorError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(f"{folder} does not hold a complete model: {reason}") from None
@@ -86,13 +89,24 @@ def load_model(folder: Path, device: torch.device) -> SavedModel:
     return SavedModel(model, vocabulary, order, description["input_width"], shortest)
 
 
-def _read_description(path: Path) -> dict[str, Any]:
+def read_weights(path: Path, description: dict[str, Any], advice: str) -> bytes:
+    """Raises InputError where the file cannot be read, or is not the one whose digest the description holds."""
+    try:
+        weights = path.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    if sha256_bytes(weights) != description.get("weights_sha256"):
+        raise InputError(f"{path} is damaged: its SHA-256 is not the one in {advice}")
+    return weights
+
+
+def read_description(path: Path, expected_format: str) -> dict[str, Any]:
     try:
         description = json.loads(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}; expected the folder of a trained model") from None
     except ValueError:
         raise InputError(f"{path} is not JSON; expected the description of a trained model") from None
-    if not isinstance(description, dict) or description.get("format") != _FORMAT:
-        raise InputError(f"{path} is not of the format {_FORMAT}; it was written by another version")
+    if not isinstance(description, dict) or description.get("format") != expected_format:
+        raise InputError(f"{path} is not of the format {expected_format}; it was written by another version")
     return description

@@ -10,6 +10,7 @@ from genorder.search.base import (
     SearchProblem,
     SearchResult,
     Stage,
+    proposals_of,
 )
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
@@ -32,4 +33,5 @@ __all__ = [
     "SearchResult",
     "SoftPermutation",
     "Stage",
+    "proposals_of",
 ]

@@ -8,13 +8,12 @@ from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 
-from genorder.cli.console import say
-from genorder.cli.understood import understood
-from genorder.data import ReadOptions, Splits, split_dataset
+from genorder.data import ReadOptions, SequenceDataset, Splits, split_dataset
 from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
+from genorder.runs.understood import understood
 from genorder.tasks import Task, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
@@ -41,10 +40,6 @@ class Source:
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
     told: tuple[str, ...] = ()  # what was understood of a file, for the user
-
-    def tell(self) -> None:
-        for line in self.told:
-            say(line)
 
     @property
     def length(self) -> int:
@@ -125,16 +120,18 @@ def reload_source(description: dict[str, Any]) -> Source:
         source = _from_file(description["path"], sizes, ReadOptions(**description.get("reading", {})))
     else:
         source = _from_task(description["task"], description["length"], description["hidden_order_seed"], sizes)
+    return same_data(source, description, description.get("path") or description.get("task"))
+
+
+def same_data(source: Source, description: dict[str, Any], where: object) -> Source:
+    """The source, if it is what the description is of. Raises InputError if not."""
     if source.description["fingerprint"] != description["fingerprint"]:
-        where = description.get("path") or description.get("task")
         raise InputError(f"{where} has changed since the run: its content is not what the model was trained on")
     return source
 
 
-def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
-    file = read_file(path, reading)
-    dataset = file.dataset
-    told = understood(path, file)
+def split_for_run(dataset: SequenceDataset, sizes: SampleSizes) -> Splits:
+    """At most `sizes.train` training samples, and at most a tenth of the samples for each of the other splits."""
     held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
     splits = split_dataset(
         dataset,
@@ -144,6 +141,13 @@ def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
     )
     if len(splits.train) > sizes.train:
         splits = replace(splits, train=splits.train.take(np.arange(sizes.train)))
+    return splits
+
+
+def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
+    file = read_file(path, reading)
+    told = understood(path, file)
+    splits = split_for_run(file.dataset, sizes)
     options = own_options(path, reading)
     description = {
         "path": path if is_no_file(path) else str(Path(path).resolve()),

@@ -1,0 +1,52 @@
+"""Your own file: which digit of a sum should be written first?
+
+    python examples/own_file.py [FILE.jsonl] [--out RUN_DIR] [--set NAME=VALUE ...]
+
+Without a FILE, one is written: additions of two numbers, the digits of the sum from left to right, as people write
+them. The carry runs the other way, and genorder finds it out from the samples alone. Interrupt it and start it again:
+it continues.
+"""
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+import genorder
+
+_DIGITS = 6
+
+
+def write_additions(path: Path, samples: int = 20_000) -> None:
+    rng = random.Random(0)
+    with path.open("w", encoding="utf-8") as file:
+        for _ in range(samples):
+            a, b = rng.randrange(10**_DIGITS), rng.randrange(10**_DIGITS)
+            given = [*f"{a:0{_DIGITS}}", "+", *f"{b:0{_DIGITS}}"]
+            file.write(json.dumps({"input": given, "target": [*f"{a + b:0{_DIGITS + 1}}"]}) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path, nargs="?")
+    parser.add_argument("--out", type=Path, default=Path("runs/own-file"))
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
+    options = parser.parse_args()
+
+    file = options.file or Path("additions.jsonl")
+    if options.file is None and not file.exists():
+        write_additions(file)
+    dataset = genorder.load_dataset(file)
+    print(f"{len(dataset)} samples; the first: {' '.join(dataset.input(0))} gives {' '.join(dataset.target(0))}")
+    found = genorder.discover(dataset, out=options.out, settings=options.settings)
+    print(f"write the targets in the order {found.order.short()}")
+    print(f"success rate {found.success_rate}, in the given order {found.success_rate_given_order}")
+    print(f"{' '.join(dataset.input(0))} gives {' '.join(found.predict([dataset.input(0)])[0])}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except genorder.GenorderError as error:
+        sys.exit(f"{error}")

@@ -1,0 +1,176 @@
+"""The model card of an export: what the model was trained on, how well it does, how to ask it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from genorder.errors import InputError
+from genorder.models import SavedModel
+from genorder.runs import FinishedRun
+
+_CARD = """\
+---
+library_name: transformers
+pipeline_tag: text-generation
+tags:
+- gpt2
+- genorder
+---
+
+# {title}
+
+A GPT-2 that reads an input sequence and emits its target tokens in a chosen order, written by `genorder export`.
+
+| | |
+|---|---|
+{facts}
+
+Success rate: the share of test samples whose whole target is generated greedily without an error; in brackets, its
+95 % confidence interval.
+
+## The order
+
+`order[k]` is the original index of the target that is emitted at step k, both counted from 0:
+
+```json
+{order}
+```
+
+A target of n < {targets} tokens is emitted in the same order without the indices from n on.
+
+## How to ask it
+
+A prompt is the input's words, padded with `<pad>` to {inputs} words *before* `<sep>`: the model has learnt to read
+`<pad>` as a word like any other, so the attention mask must be 1 there. {lengths} The answer ends with `<eos>`.
+{escapes}
+```python
+{snippet}```
+
+`genorder predict --model {folder} FILE` does the same.
+"""
+
+_SNIPPET = """\
+import json
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+folder = Path({folder})
+model = AutoModelForCausalLM.from_pretrained(folder)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+about = json.loads((folder / "genorder.json").read_text())
+word_of = dict(zip(about["vocabulary"], about["words"]))
+token_of = dict(zip(about["words"], about["vocabulary"]))
+width, order = about["input_width"], about["order"]
+
+
+def prompt(tokens):
+    words = [word_of[str(token)] for token in tokens]
+    return " ".join([*words, *["<pad>"] * (width - len(words)), "<sep>"])
+
+
+def undo_order(words):
+    length = min(words.index("<eos>") if "<eos>" in words else len(words), len(order))
+    target = [None] * length
+    for step, index in enumerate(index for index in order if index < length):
+        target[index] = token_of.get(words[step], words[step])
+    return target
+
+
+def predict(inputs):
+    encoded = tokenizer([prompt(tokens) for tokens in inputs], return_tensors="pt")
+    with torch.inference_mode():
+        tokens = model.generate(**encoded, max_new_tokens=len(order) + 1, do_sample=False)
+    return [undo_order(tokenizer.convert_ids_to_tokens(row)) for row in tokens[:, width + 1 :].tolist()]
+
+
+print(predict([{example}]))
+"""
+
+
+def model_card(run: FinishedRun, saved: SavedModel, words: list[str], folder: str, *, given: bool) -> str:
+    example = _example(run, saved)
+    if saved.shortest_input == saved.input_width:
+        lengths = f"All inputs have {saved.input_width} tokens."
+    else:
+        lengths = f"Inputs have {saved.shortest_input} to {saved.input_width} tokens."
+    return _CARD.format(
+        title=folder,
+        facts="\n".join(f"| {name} | {value} |" for name, value in _facts(run, saved, given=given).items()),
+        order=json.dumps(list(saved.order)),
+        targets=saved.target_width,
+        inputs=saved.input_width,
+        lengths=lengths,
+        escapes=_escapes(saved, words),
+        snippet=_SNIPPET.format(folder=json.dumps(folder), example=json.dumps(example)),
+        folder=folder,
+    )
+
+
+def _facts(run: FinishedRun, saved: SavedModel, *, given: bool) -> dict[str, str]:
+    result = run.result
+    own = result["given"] if given and "given" in result else result
+    sizes = run.config["data"]["samples"]
+    gpt, training = saved.model.config, run.config["config"]
+    training = training.get("final", training)["training"]
+    facts = {
+        "data": _data(run.config["data"]),
+        "samples": ", ".join(f"{count} {name}" for name, count in sizes.items()),
+        "order": "the given one" if given else _origin(run),
+        "success rate": f"{_rate(own)} on {own['samples']} test samples",
+    }
+    if not given and run.config["verb"] == "discover":
+        other = result["given"]
+        facts["in the given order"] = "not trained" if other is None else _rate(other)
+    if not given and "order_in_true_indices" in result:
+        facts["order in the task's own indices"] = json.dumps(result["order_in_true_indices"])
+        facts["operations, against the best order"] = f"{result['cost_ratio']:.2f} times"
+    model = f"{gpt.layers} layers, {gpt.heads} heads, width {gpt.width}, {saved.model.parameter_count():,} parameters"
+    return facts | {
+        "model": model,
+        "training": f"{training['steps']} steps of {training['batch_size']} samples",
+        "tokens": f"{len(saved.vocabulary)}, and `<pad>`, `<sep>`, `<eos>`",
+        "seed": str(run.config["seed"]),
+    }
+
+
+def _data(description: dict[str, Any]) -> str:
+    """Without the folder that a file is in: the card is for others."""
+    if "path" in description:
+        return f"`{Path(description['path']).name}`"
+    if "task" not in description:
+        return "given in a Python program"
+    hidden = description["hidden_order_seed"]
+    columns = "" if hidden is None else f", its target columns hidden by seed {hidden}"
+    return f"the built-in task `{Path(description['task']).name}`, length {description['length']}{columns}"
+
+
+def _origin(run: FinishedRun) -> str:
+    if run.config["verb"] == "train":
+        return "chosen by hand"
+    return f"found by `{run.result['strategy']}`"
+
+
+def _rate(result: dict[str, Any]) -> str:
+    low, high = result["success_rate_interval"]
+    return f"{100 * result['success_rate']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+
+
+def _escapes(saved: SavedModel, words: list[str]) -> str:
+    """Which tokens are not their own words."""
+    if tuple(words) == saved.vocabulary.tokens:
+        return ""
+    return (
+        "\nSome tokens are not words by themselves, as they hold white space, `%` or the name of a special token; they "
+        'are percent-encoded (`a b` is the word `a%20b`), and the empty token is `%`: `"words"` in `genorder.json` '
+        'has them in the sequence of `"vocabulary"`.\n'
+    )
+
+
+def _example(run: FinishedRun, saved: SavedModel) -> list[str]:
+    """A test input; where the data is gone, one that can at least be read."""
+    try:
+        return run.source.splits.test.input(0)
+    except InputError:
+        return list(saved.vocabulary.tokens[:1]) * saved.shortest_input

@@ -1,0 +1,80 @@
+"""One function for every kind of export."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from genorder.data import SequenceDataset
+from genorder.data.dataset import concatenated
+from genorder.errors import InputError
+from genorder.export.datasets import FORMAT_OF, write_reordered
+from genorder.export.huggingface import export_huggingface
+from genorder.runs import FinishedRun, read_finished_run
+from genorder.store import ensure_writable_directory
+
+KINDS = ("hf", *FORMAT_OF)
+SPLITS = ("all", "train", "validation", "test")
+
+
+@final
+@dataclass(frozen=True)
+class Exported:
+    path: Path
+    kind: str
+    files: list[str]  # names in `path` for a folder, else the one path
+    order: list[int]  # that the model emits, or that the targets are written in
+    samples: int | None = None  # of a dataset
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**vars(self), "path": str(self.path)}
+
+
+def export_run(
+    run_dir: Path | str,
+    kind: str,
+    path: Path | str,
+    *,
+    given: bool = False,
+    split: str = "all",
+    force: bool = False,
+) -> Exported:
+    """Write a finished run of `train` or `discover` as one of `KINDS`.
+
+    `given` takes the given order instead of the run's own: its model, or the targets as they were. `split` is for the
+    datasets. What is there already is refused, or with `force` replaced. Raises InputError for what cannot be exported.
+    """
+    path = Path(path)
+    if kind not in KINDS:
+        raise InputError(f"--to {kind!r}: expected one of {', '.join(KINDS)}")
+    if split not in SPLITS:
+        raise InputError(f"--split {split!r}: expected one of {', '.join(SPLITS)}")
+    run = read_finished_run(Path(run_dir))
+    if kind == "hf":
+        if split != "all":
+            raise InputError("--split belongs to the datasets; a Hugging Face folder holds a model")
+        files, order = export_huggingface(run, path, given=given, force=force)
+        return Exported(path, kind, files, list(order))
+    order = run.given_order if given else run.order
+    _refuse_existing_file(run, path, force=force)
+    dataset = _chosen(run, split)
+    ensure_writable_directory(path.parent)
+    write_reordered(dataset, order, path, kind)
+    return Exported(path, kind, [str(path)], list(order), len(dataset))
+
+
+def _chosen(run: FinishedRun, split: str) -> SequenceDataset:
+    splits = run.source.splits
+    chosen: SequenceDataset = concatenated(splits.all) if split == "all" else getattr(splits, split)
+    return chosen
+
+
+def _refuse_existing_file(run: FinishedRun, path: Path, *, force: bool) -> None:
+    if path.is_dir():
+        raise InputError(f"{path} is a directory; expected the name of a file")
+    if not path.exists():
+        return
+    data = run.config["data"].get("path")
+    if data is not None and path.resolve() == Path(data).resolve():
+        raise InputError(f"{path} is the data of the run itself; choose another file")
+    if not force:
+        raise InputError(f"{path} exists; choose another file, or give --force to replace it")

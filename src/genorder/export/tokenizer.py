@@ -1,0 +1,69 @@
+"""The vocabulary as a Hugging Face tokenizer: one word per token, words separated by white space.
+
+A user's token may hold any characters, so its word is not always the token itself: white space, `%`, characters that
+UTF-8 cannot carry, and `<` in a token that holds the name of a special token, are percent-encoded as in a URL
+(`a b` is the word `a%20b`); the empty token is the word `%`. Integers and plain words are their own words.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+from genorder.data import Vocabulary
+from genorder.data.encoding import SPECIAL_NAMES
+
+_EMPTY = "%"  # no other word holds a % that is not followed by two digits
+
+
+def word_of(token: str) -> str:
+    """Different tokens have different words; `urllib.parse.unquote(word, errors="surrogatepass")` undoes all but %."""
+    if not token:
+        return _EMPTY
+    encoded = "%<" if any(name in token for name in SPECIAL_NAMES) else "%"
+    return "".join(
+        quote(character, safe="", errors="surrogatepass")
+        if character in encoded or character.isspace() or "\ud800" <= character <= "\udfff"
+        else character
+        for character in token
+    )
+
+
+def tokenizer_files(vocabulary: Vocabulary, positions: int) -> dict[str, Any]:
+    """`tokenizer.json` and its configuration, as plain data. A word that is not of the vocabulary raises an error."""
+    pad, separator, end = SPECIAL_NAMES
+    words = [*SPECIAL_NAMES, *map(word_of, vocabulary.tokens)]
+    return {
+        "tokenizer.json": {
+            "version": "1.0",
+            "truncation": None,
+            "padding": None,
+            "added_tokens": [
+                {
+                    "id": number,
+                    "content": name,
+                    "single_word": False,
+                    "lstrip": False,
+                    "rstrip": False,
+                    "normalized": False,
+                    "special": True,
+                }
+                for number, name in enumerate(SPECIAL_NAMES)
+            ],
+            "normalizer": None,
+            "pre_tokenizer": {"type": "WhitespaceSplit"},
+            "post_processor": None,
+            "decoder": None,
+            "model": {
+                "type": "WordLevel",
+                "vocab": {word: number for number, word in enumerate(words)},
+                "unk_token": "<unk>",  # which there is not: a word that the model cannot read is an error
+            },
+        },
+        "tokenizer_config.json": {
+            "tokenizer_class": "PreTrainedTokenizerFast",
+            "pad_token": pad,
+            "sep_token": separator,
+            "eos_token": end,
+            "model_max_length": positions,
+            "clean_up_tokenization_spaces": False,
+        },
+    }

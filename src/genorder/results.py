@@ -1,0 +1,185 @@
+"""What a run found, for a Python program: typed, frozen, the same content as the run directory's `result.json`."""
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast, final
+
+import torch
+
+from genorder.errors import GenorderError, InputError
+from genorder.evaluation import predict
+from genorder.export import Exported, export_run
+from genorder.models import SavedModel, load_model
+from genorder.orders import Order
+from genorder.store import write_json_atomic
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunResult(ABC):
+    content: Mapping[str, Any]  # of result.json; rates are fractions from 0 to 1, times are seconds
+
+    @property
+    @abstractmethod
+    def order(self) -> Order:
+        """The order that the run found, used or ranked first: `order[k]` is the target index emitted at step k."""
+
+    @property
+    def success_rate(self) -> float | None:
+        """The share of test samples generated without an error; None where nothing was trained to the end."""
+        rate: float | None = self.content.get("success_rate")
+        return rate
+
+    @property
+    def seed(self) -> int:
+        return int(self.content["seed"])
+
+    @property
+    def run_dir(self) -> Path:
+        return Path(self.content["run_dir"])
+
+    @abstractmethod
+    def rows(self) -> list[dict[str, Any]]:
+        """The table of `to_dataframe`, as plain data."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain data of one's own; the keys are those of `--json` on the command line."""
+        return copy.deepcopy(dict(self.content))
+
+    def to_dataframe(self) -> Any:
+        """`rows` as a pandas data frame. Raises InputError where pandas is not installed."""
+        try:
+            pandas = import_module("pandas")
+        except ModuleNotFoundError:
+            raise InputError(
+                "a data frame needs pandas, which is not installed: pip install 'genorder[pandas]'"
+            ) from None
+        return pandas.DataFrame(self.rows())
+
+    def save(self, path: Path | str) -> Path:
+        """Write the result as a JSON file, whole or not at all; the run directory keeps its own."""
+        write_json_atomic(path, self.to_dict())
+        return Path(path)
+
+    def report(self) -> Path:
+        """Write the report of the run, one HTML page, and return its path."""
+        return _write_report(self.run_dir)
+
+    def __repr__(self) -> str:
+        rate = "" if self.success_rate is None else f", success_rate={self.success_rate}"
+        return f"{type(self).__name__}(order={self.order.short()!r}{rate}, run_dir={str(self.run_dir)!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModelResult(RunResult):
+    """The result of a run that chooses an order, and trains a model in it unless it was told to explore only."""
+
+    @property
+    def order(self) -> Order:
+        return Order(tuple(self.content["order"]))
+
+    @property
+    def success_rate_interval(self) -> tuple[float, float] | None:
+        """95 % confidence interval (Wilson)."""
+        interval = self.content.get("success_rate_interval")
+        return None if interval is None else (interval[0], interval[1])
+
+    def model(self, device: str = "cpu") -> SavedModel:
+        """The trained model. Raises InputError where the run only explored."""
+        return load_model(self.run_dir / "model", torch.device(device))
+
+    def predict(self, inputs: Sequence[Sequence[object]]) -> list[list[str]]:
+        """The targets of each input, by the trained model, in the original order of the target indices."""
+        return predict(self.model(), [[str(token) for token in row] for row in inputs])
+
+    def export(
+        self, kind: str, path: Path | str, *, given: bool = False, split: str = "all", force: bool = False
+    ) -> Exported:
+        """As `genorder export`: the kinds are hf, dataset, calt and int2int."""
+        return export_run(self.run_dir, kind, path, given=given, split=split, force=force)
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class DiscoveryResult(ModelResult):
+    @property
+    def strategy(self) -> str:
+        return cast(str, self.content["strategy"])
+
+    @property
+    def tied_orders(self) -> list[Order]:
+        """Those that the race could not separate from the order."""
+        return [Order(tuple(order)) for order in self.content["tied_orders"]]
+
+    @property
+    def success_rate_given_order(self) -> float | None:
+        rate: float | None = self.content.get("success_rate_given_order")
+        return rate
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Of each part, and in total."""
+        return dict(self.content["seconds"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The race of the finalists, best first."""
+        return [
+            {
+                "order": row["order"],
+                "loss": row["losses"][-1],
+                "standard_error": row["standard_errors"][-1],
+                "rounds": len(row["losses"]),
+                "tied_with_best": row["tied_with_best"],
+            }
+            for row in self.content["race"]
+        ]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainResult(ModelResult):
+    @property
+    def success_rate(self) -> float:
+        return float(self.content["success_rate"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each target index, with the step that it is emitted at."""
+        steps = self.order.inverse()
+        measured = zip(self.content["error_rate_by_target"], self.content["loss_by_target"], strict=True)
+        return [
+            {"target": index, "step": steps[index], "error_rate": error, "loss": loss}
+            for index, (error, loss) in enumerate(measured)
+        ]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class RankResult(RunResult):
+    @property
+    def order(self) -> Order:
+        return self.orders[0]
+
+    @property
+    def orders(self) -> list[Order]:
+        """Best first."""
+        return [Order(tuple(row["order"])) for row in self.content["ranking"]]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The ranking, best first."""
+        columns = ("rank", "order", "loss", "standard_error", "tied_with_best", "samples")
+        return [{name: row[name] for name in columns} for row in self.content["ranking"]]
+
+
+def _write_report(run_dir: Path) -> Path:
+    try:
+        reports = import_module("genorder.reports.page")
+    except ModuleNotFoundError as error:
+        if error.name != "genorder.reports":
+            raise
+        raise GenorderError(
+            "this version of genorder writes no reports; see result.json in the run directory"
+        ) from None
+    return cast(Path, reports.write_report(run_dir))

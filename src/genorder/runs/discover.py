@@ -1,0 +1,150 @@
+"""Find an order, prove it: the run of `genorder discover`."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, final
+
+from genorder.discovery import Discovery, Watcher, budget_within, discover, new_problem
+from genorder.execution import StopRequest
+from genorder.orders import Order
+from genorder.presets import DiscoveryConfig, parse_setting
+from genorder.runs.keeping import Machine, run_path
+from genorder.runs.source import Source
+from genorder.search import Budget, Search, SearchProblem, Stage
+from genorder.store import RunDirectory
+from genorder.training import Progress
+
+_SEARCH = "search."  # the settings of the strategy itself, among the others
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DiscoveryRun:
+    discovery: Discovery
+    source: Source
+    described: dict[str, Any]
+    path: Path
+    seconds: float | None  # for exploring; None: as long as it takes
+
+
+def discovery_run(
+    config: DiscoveryConfig,
+    source: Source,
+    search: Search,
+    machine: Machine,
+    *,
+    preset: str,
+    seed: int,
+    out: Path | None,
+    budget: Budget,
+    seconds: float | None,
+    workers: int | None,
+    explore_only: bool,
+    baseline: bool,
+) -> DiscoveryRun:
+    discovery = Discovery(
+        splits=source.splits,
+        source=source.candidate_source(),
+        config=config,
+        search=search,
+        seed=seed,
+        device=machine.device,
+        budget=budget,
+        workers=workers,
+        explore_only=explore_only,
+        baseline=baseline,
+    )
+    described = {
+        "verb": "discover",
+        "data": source.description,
+        "strategy": search.name,
+        "search": vars(search),
+        "budget": {"seconds": seconds, **vars(budget)},
+        "explore_only": explore_only,
+        "baseline": baseline,
+        "preset": preset,
+        "config": config.model_dump(),
+        "seed": seed,
+        **machine.described(),
+    }
+    path = run_path(out, f"discover-{source.label}", described, machine)
+    return DiscoveryRun(discovery, source, described, path, seconds)
+
+
+def split_settings(settings: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+    """The settings of the strategy itself (`search.depth=3`), and the others as they are."""
+    own: dict[str, Any] = {}
+    others = []
+    for setting in settings:
+        if setting.startswith(_SEARCH):
+            own |= parse_setting(setting)["search"]
+        else:
+            others.append(setting)
+    return own, others
+
+
+@contextmanager
+def scratch_problem(run: DiscoveryRun) -> Iterator[SearchProblem]:
+    """The problem, in a directory that does not last: what is refused leaves no run directory.
+
+    Raises InputError where the strategy cannot work on the data.
+    """
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        RunDirectory.open(Path(scratch) / "plan", run.described, command=(), environment={}) as directory,
+    ):
+        problem = new_problem(run.discovery, directory)
+        run.discovery.search.check(problem)
+        yield problem
+
+
+def within_time(run: DiscoveryRun, directory: RunDirectory, decided: Budget | None) -> DiscoveryRun:
+    """The run with so much of a search as fits into its time.
+
+    Decided once, by this machine's speed, and kept: a continued run must not decide otherwise. `decided` is what was
+    found before the directory was there.
+    """
+    if run.seconds is None:
+        return run
+    seconds = run.seconds
+    kept = directory.journal.run(
+        {"job": "budget", "seconds": seconds},
+        "budget",
+        lambda: vars(decided or budget_within(seconds, run.discovery, new_problem(run.discovery, directory))),
+    )
+    return replace(run, discovery=replace(run.discovery, budget=Budget(**kept)))
+
+
+def discover_in(
+    directory: RunDirectory, run: DiscoveryRun, *, watcher: Watcher | None = None, stop: StopRequest | None = None
+) -> dict[str, Any]:
+    result = discover(run.discovery, directory, watcher=_Teller(directory, watcher), stop=stop)
+    for row in (result, *result["race"], *result["proposed"]["proposals"]):
+        row |= run.source.about_order(Order(tuple(row["order"])))
+    return result
+
+
+@final
+@dataclass(frozen=True)
+class _Teller:
+    """Tells how far a discovery is to those who ask for the run's status, and to its watcher."""
+
+    directory: RunDirectory
+    watcher: Watcher | None
+
+    def progress(self, stage: str, progress: Progress) -> None:
+        if self.watcher:
+            self.watcher.progress(stage, progress)
+        self.directory.write_progress({"stage": stage, **vars(progress)})
+
+    def stage(self, stage: Stage) -> None:
+        if self.watcher:
+            self.watcher.stage(stage)
+
+    def race(self, round_number: int, done: int, total: int) -> None:
+        if self.watcher:
+            self.watcher.race(round_number, done, total)
+        self.directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})

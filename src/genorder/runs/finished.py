@@ -1,0 +1,75 @@
+"""A finished run of `train` or `discover`, read back: its order, its models, its data."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+from genorder.errors import InputError
+from genorder.orders import Order
+from genorder.runs.given import read_kept
+from genorder.runs.source import Source, reload_source, same_data
+from genorder.store import read_status
+
+_WITH_ORDER = ("train", "discover")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FinishedRun:
+    path: Path
+    config: dict[str, Any]
+    result: dict[str, Any]
+
+    @property
+    def order(self) -> Order:
+        return Order(tuple(self.result["order"]))
+
+    @property
+    def given_order(self) -> Order:
+        return Order.forward(len(self.result["order"]))
+
+    @cached_property
+    def source(self) -> Source:
+        return source_of_run(self.path, self.config)
+
+    def model_folder(self, *, given: bool = False) -> Path:
+        """Of the model in the run's order, or in the given one. Raises InputError where there is none."""
+        if not (self.path / "model" / "model.json").exists():
+            raise InputError(
+                f"{self.path} has no model: it only explored; run the command without --explore-only, "
+                "or `genorder train` with the order"
+            )
+        if not given or self.order == self.given_order:
+            return self.path / "model"
+        if not (self.path / "given" / "model.json").exists():
+            raise InputError(f"{self.path} has no model of the given order; it trained one in its own order alone")
+        return self.path / "given"
+
+
+def read_finished_run(path: Path) -> FinishedRun:
+    """Raises InputError for a directory that holds no finished run of `train` or `discover`."""
+    status = read_status(path)
+    verb = _verb(path, status.config)
+    if verb not in _WITH_ORDER:
+        raise InputError(f"{path} is a run of {verb!r}, which chooses no order; give one of train or discover")
+    if status.result is None:
+        reason = "is still at work" if status.state == "running" else "was interrupted; the same command continues it"
+        raise InputError(f"{path} holds no finished run: it {reason}")
+    return FinishedRun(path, status.config, status.result)
+
+
+def source_of_run(path: Path, config: dict[str, Any]) -> Source:
+    """The data of the run in `path`. Raises InputError if it is no longer the same."""
+    _verb(path, config)
+    description = config["data"]
+    if "kept" not in description:
+        return reload_source(description)
+    return same_data(read_kept(path), description, path / "data")
+
+
+def _verb(path: Path, config: dict[str, Any]) -> Any:
+    """Raises InputError for a directory whose config.json is not a run's, such as an exported model's."""
+    if "verb" not in config:
+        raise InputError(f"{path} is no run directory: its config.json is of something else; give the --out of a run")
+    return config["verb"]

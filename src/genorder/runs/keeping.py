@@ -1,0 +1,66 @@
+"""What a run is done on, what it is called, and how its result is kept."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import torch
+
+from genorder.execution import choose_device, describe_machine, set_threads
+from genorder.runs.given import keep_data
+from genorder.runs.source import Source
+from genorder.store import RunDirectory, fingerprint, to_plain
+
+
+@final
+@dataclass(frozen=True)
+class Machine:
+    """The device and threads that a run uses, and what was asked for."""
+
+    device: torch.device
+    threads: int
+    asked_device: str
+    asked_threads: int | None
+
+    @classmethod
+    def choose(cls, device: str, threads: int | None) -> "Machine":
+        """Sets torch's threads: one per core for None. Raises InputError for what is not there."""
+        chosen = choose_device(device)
+        return cls(chosen, set_threads(threads), device, threads)
+
+    @classmethod
+    def as_set(cls, device: str, threads: int) -> "Machine":
+        """With the threads that torch has, for programs that set them themselves."""
+        return cls(choose_device(device), threads, device, None)
+
+    def described(self) -> dict[str, Any]:
+        return {"device": self.device.type, "threads": self.threads}
+
+
+def run_path(out: Path | None, name: str, described: Mapping[str, Any], machine: Machine) -> Path:
+    """`out`, or else a name that follows what was asked for, not what this machine made of it.
+
+    Elsewhere, the same command finds it.
+    """
+    asked = fingerprint({**described, "device": machine.asked_device, "threads": machine.asked_threads})
+    return out or Path("runs") / f"{name}-{asked[:8]}"
+
+
+def keep_result(
+    path: Path,
+    described: Mapping[str, Any],
+    source: Source,
+    work: Callable[[RunDirectory], dict[str, Any]],
+    *,
+    command: Sequence[str],
+) -> tuple[dict[str, Any], bool]:
+    """The result of `work` in the run directory, and whether it is there from an earlier time."""
+    with RunDirectory.open(path, described, command=command, environment=describe_machine()) as directory:
+        result = directory.read_result()
+        if result is not None:
+            return result, True
+        keep_data(source, directory.path)
+        result = to_plain(work(directory))
+        directory.write_result(result)
+        return result, False

@@ -1,0 +1,171 @@
+"""Given orders, ranked by one short run on their mixture, or by a short run for each: the run of `genorder rank`."""
+
+import csv
+import io
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+from genorder.data import EncodedDataset, encode_for_exploring
+from genorder.errors import InputError
+from genorder.execution import StopRequest
+from genorder.orders import Order
+from genorder.presets import ExplorationConfig
+from genorder.profiling import profile_orders, race
+from genorder.runs.keeping import Machine, run_path
+from genorder.runs.source import Source
+from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
+from genorder.training import CheckpointFolder, Progress
+
+JUDGES = ("mixture", "race")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RankRun:
+    config: ExplorationConfig
+    source: Source
+    orders: list[Order]
+    judge: str
+    seed: int
+    machine: Machine
+    described: dict[str, Any]
+    path: Path
+
+
+def rank_run(
+    config: ExplorationConfig,
+    source: Source,
+    orders: list[Order],
+    machine: Machine,
+    *,
+    judge: str,
+    preset: str,
+    seed: int,
+    out: Path | None,
+) -> RankRun:
+    """Raises InputError for a judge that there is not."""
+    if judge not in JUDGES:
+        raise InputError(f"--judge {judge!r}: expected {' or '.join(JUDGES)}")
+    described = {
+        "verb": "rank",
+        "judge": judge,
+        "data": source.description,
+        "orders": fingerprint([list(order) for order in orders]),
+        "candidates": len(orders),
+        "preset": preset,
+        "config": config.model_dump(),
+        "seed": seed,
+        **machine.described(),
+    }
+    path = run_path(out, f"rank-{source.label}", described, machine)
+    return RankRun(config, source, orders, judge, seed, machine, described, path)
+
+
+def rank_in(
+    directory: RunDirectory,
+    run: RankRun,
+    *,
+    workers: int | None = None,
+    on_step: Callable[[Progress], None] | None = None,
+    on_job: Callable[[int, int, int], None] | None = None,
+    stop: StopRequest | None = None,
+) -> dict[str, Any]:
+    """`on_job` is told the round, and how many of how many of its runs are done."""
+
+    def tell_step(progress: Progress) -> None:
+        if on_step:
+            on_step(progress)
+        directory.write_progress({"stage": "profile", **vars(progress)})
+
+    def tell_job(round_number: int, done: int, total: int) -> None:
+        if on_job:
+            on_job(round_number, done, total)
+        directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
+
+    train, validation = encode_for_exploring(run.source.splits, run.machine.device)
+    work = _Work(run, train, validation, directory, stop)
+    result = work.profile(tell_step) if run.judge == "mixture" else work.race(workers, tell_job)
+    _write_csv(result["ranking"], directory.path / "ranking.csv")
+    return {**result, "seed": run.seed, "run_dir": str(directory.path)}
+
+
+@dataclass(frozen=True)
+class _Work:
+    run: RankRun
+    train: EncodedDataset
+    validation: EncodedDataset
+    directory: RunDirectory
+    stop: StopRequest | None
+
+    def profile(self, on_step: Callable[[Progress], None]) -> dict[str, Any]:
+        checkpoints = CheckpointFolder(self.directory.checkpoints("profile"))
+        profile = profile_orders(
+            self.train,
+            self.validation,
+            self.run.orders,
+            self.run.config.profiler,
+            seed=self.run.seed,
+            folder=checkpoints.path,
+            on_progress=on_step,
+            stop=self.stop,
+        )
+        saved = profile.to_dict()
+        ranking = [
+            {
+                **self.run.source.about_order(profile.orders[index]),
+                "rank": place,
+                "loss": saved["losses"][index],
+                "standard_error": saved["errors"][index],
+                "tied_with_best": saved["tied"][index],
+                "samples": saved["samples"][index],
+                "curve": [point[index] for point in saved["curves"]],
+                "finite": saved["losses"][index] is not None,
+            }
+            for place, index in enumerate(profile.ranking.tolist(), start=1)
+        ]
+        checkpoints.delete()
+        seconds = {"train": profile.train_seconds, "score": profile.score_seconds}
+        return {"ranking": ranking, "seconds": seconds, "curve_steps": profile.curve_steps}
+
+    def race(self, workers: int | None, on_job: Callable[[int, int, int], None]) -> dict[str, Any]:
+        raced = race(
+            self.train,
+            self.validation,
+            self.run.orders,
+            self.run.config.race,
+            seed=self.run.seed,
+            folder=self.directory.checkpoints("race"),
+            journal=self.directory.journal,
+            workers=workers,
+            on_job=on_job,
+            stop=self.stop,
+        )
+        ranking = [
+            {
+                **self.run.source.about_order(Order(tuple(row["order"]))),
+                "rank": place,
+                "loss": row["losses"][-1],
+                "standard_error": row["standard_errors"][-1],
+                "tied_with_best": row["tied_with_best"],
+                "samples": len(self.validation),
+                "losses": row["losses"],
+                "left_after_round": row["left_after_round"],
+                "curves": row["curves"],
+                "finite": not row["diverged"],
+            }
+            for place, row in enumerate(raced.to_dict(), start=1)
+        ]
+        round_steps = list(self.run.config.race.round_steps)
+        return {"ranking": ranking, "seconds": {"race": raced.seconds}, "round_steps": round_steps}
+
+
+def _write_csv(ranking: list[dict[str, Any]], path: Path) -> None:
+    text = io.StringIO()
+    columns = ["rank", "loss", "standard_error", "tied_with_best", "samples", "order"]
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    for row in ranking:
+        writer.writerow({**row, "order": " ".join(map(str, row["order"]))})
+    write_bytes_atomic(path, text.getvalue().encode())
