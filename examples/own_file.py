@@ -1,10 +1,10 @@
-"""Your own file: which digit of a sum should be written first?
+"""Your own file: in which order should the remainders of a long division be written?
 
     python examples/own_file.py [FILE.jsonl] [--out RUN_DIR] [--set NAME=VALUE ...]
 
-Without a FILE, one is written: additions of two numbers, the digits of the sum from left to right, as people write
-them. The carry runs the other way, and genorder finds it out from the samples alone. Interrupt it and start it again:
-it continues.
+Without a FILE, one is written: numbers of ten digits, and the remainders of their long division by 12, the last one,
+which is the answer, first. Each remainder is computed from the one before it, so this is the wrong way round, and
+genorder finds it out from the samples alone. Interrupt it and start it again: it continues.
 """
 
 import argparse
@@ -15,16 +15,18 @@ from pathlib import Path
 
 import genorder
 
-_DIGITS = 6
+_DIGITS, _DIVISOR = 10, 12
 
 
-def write_additions(path: Path, samples: int = 20_000) -> None:
+def write_divisions(path: Path, samples: int = 20_000) -> None:
     rng = random.Random(0)
     with path.open("w", encoding="utf-8") as file:
         for _ in range(samples):
-            a, b = rng.randrange(10**_DIGITS), rng.randrange(10**_DIGITS)
-            given = [*f"{a:0{_DIGITS}}", "+", *f"{b:0{_DIGITS}}"]
-            file.write(json.dumps({"input": given, "target": [*f"{a + b:0{_DIGITS + 1}}"]}) + "\n")
+            digits = [rng.randrange(10) for _ in range(_DIGITS)]
+            remainders = [0]
+            for digit in digits:
+                remainders.append((10 * remainders[-1] + digit) % _DIVISOR)
+            file.write(json.dumps({"input": digits, "target": remainders[:0:-1]}) + "\n")
 
 
 def main() -> None:
@@ -34,9 +36,9 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
 
-    file = options.file or Path("additions.jsonl")
+    file = options.file or Path("divisions.jsonl")
     if options.file is None and not file.exists():
-        write_additions(file)
+        write_divisions(file)
     dataset = genorder.load_dataset(file)
     print(f"{len(dataset)} samples; the first: {' '.join(dataset.input(0))} gives {' '.join(dataset.target(0))}")
     found = genorder.discover(dataset, out=options.out, settings=options.settings)

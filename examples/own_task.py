@@ -14,9 +14,9 @@ import genorder
 from genorder.tasks import Lengths
 
 
-@genorder.register_task("running-xor", summary="y_i = x_i xor y_(i-1)")
-def running_xor(lengths: Lengths) -> genorder.Task:
-    return genorder.RecurrenceTask("running-xor", lengths, low=0, high=7, step=lambda x, y: x ^ y)
+@genorder.register_task("checksum", summary="y_i = x_i + y_(i-1)^2 mod 10")
+def checksum(lengths: Lengths) -> genorder.Task:
+    return genorder.RecurrenceTask("checksum", lengths, low=0, high=9, step=lambda x, y: (x + y * y) % 10)
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
 
-    task = genorder.make_task("running-xor", options.length)
+    task = genorder.make_task("checksum", options.length)
     data = genorder.task_splits(task, train=20_000, validation=1_000, test=1_000, hidden_order_seed=3)
     found = genorder.discover(data, out=options.out, settings=options.settings)
     about = found.to_dict()
