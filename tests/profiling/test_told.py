@@ -82,7 +82,7 @@ def test_a_seed_gives_the_same_model() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_finds_an_optimal_order_among_all(seed: int) -> None:
-    """Where a model that must guess the order cannot: with all 24 orders of four targets in the mixture (4 of them optimal)."""
+    """Where a model that must guess the order cannot: all 24 orders of four targets, 4 of them optimal, are mixed."""
     train, validation = relu_splits()
     config = ProfilerConfig(
         told=True,
