@@ -14,6 +14,7 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import ProgressLine, abbreviated, duration, emit_json, percent, progress_line, say, screen
+from genorder.cli.reporting import reported
 from genorder.cli.source import Source, configure
 from genorder.discovery import Discovery, budget_within, estimated_seconds, new_problem
 from genorder.discovery import discover as discover_order
@@ -112,7 +113,10 @@ def discover(
             plan = _plan(discovery, problem, described)
             emit_json(plan) if json else _show_plan(plan)
             return
-    with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
+    with (
+        RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory,
+        reported(directory),
+    ):
         result = directory.read_result()
         if result is None:
             result = _discover(discovery, source, directory, seconds, decided)

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import ProgressLine, duration, emit_json, progress_line, say, screen
+from genorder.cli.reporting import reported
 from genorder.cli.source import Source, configure
 from genorder.data import EncodedDataset, encode
 from genorder.errors import InputError
@@ -85,7 +86,10 @@ def rank(
     }
     asked = fingerprint({**described, "device": device, "threads": threads})
     path = out or Path("runs") / f"rank-{source.label}-{asked[:8]}"
-    with RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory:
+    with (
+        RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory,
+        reported(directory),
+    ):
         result = directory.read_result()
         if result is None:
             say(f"{source.label}: {len(ranked)} orders; run directory {directory.path}")

@@ -8,6 +8,7 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import abbreviated, duration, emit_json, percent, say, training_progress
+from genorder.cli.reporting import reported
 from genorder.cli.source import Source, configure
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
@@ -68,7 +69,10 @@ def train(
     asked = fingerprint({**described, "device": device, "threads": threads})
     path = out or Path("runs") / f"train-{source.label}-{short}-{asked[:8]}"
     environment = describe_machine()
-    with RunDirectory.open(path, described, command=sys.argv, environment=environment) as directory:
+    with (
+        RunDirectory.open(path, described, command=sys.argv, environment=environment) as directory,
+        reported(directory),
+    ):
         result = directory.read_result()
         if result is None:
             result = _train(run, source, directory, checkpoint_every)

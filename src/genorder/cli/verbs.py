@@ -2,7 +2,21 @@
 
 import typer
 
-from genorder.cli import bench, discover, doctor, evaluate, generate, predict, rank, status, tasks, train
+from genorder.cli import (
+    analyze,
+    bench,
+    discover,
+    doctor,
+    evaluate,
+    generate,
+    predict,
+    rank,
+    report,
+    status,
+    tasks,
+    train,
+    watch,
+)
 
 app = typer.Typer(
     name="genorder",
@@ -17,6 +31,9 @@ app.command("train")(train.train)
 app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("rank")(rank.rank)
+app.command("report")(report.report)
+app.command("watch")(watch.watch)
+app.command("analyze")(analyze.analyze)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

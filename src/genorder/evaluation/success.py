@@ -21,7 +21,6 @@ from genorder.models import GPT
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
 
-
 _WRONG_SHOWN, _RIGHT_SHOWN = 5, 3  # samples kept to be looked at: the first of each kind
 _TOKENS_SHOWN = 256  # of each sequence of such a sample
 

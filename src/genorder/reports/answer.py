@@ -41,11 +41,12 @@ def _unfinished(run: ReportedRun) -> Answer:
     }[run.state]
     evidence = [f"{count_of(len(run.jobs), 'job')} finished"]
     if run.progress and run.state != "failed":
-        evidence.append(_told(run.progress))
+        evidence.append(told(run.progress))
     return Answer(lead, evidence)
 
 
-def _told(progress: dict[str, Any]) -> str:
+def told(progress: dict[str, Any]) -> str:
+    """How far a run is, as it last told."""
     if "jobs" in progress:
         return f"{progress['stage']}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
     spent = duration(progress.get("seconds", 0.0))
@@ -73,14 +74,14 @@ def _raced(run: ReportedRun) -> list[str]:
     given = list(range(len(rows[0]["order"])))
     wanted = {"this order": run.order, "given order": given, "its reverse": given[::-1]}
     steps = run.config["config"]["race"]["round_steps"]
-    told = []
+    lines = []
     for name, order in wanted.items():
         row = next((row for row in rows if row["order"] == order), None)
         if row is not None and not (name != "this order" and order == run.order):
             loss = "diverged" if row["loss"] is None else f"validation loss {number(row['loss'])}"
             error = "" if row["standard_error"] is None else f" ± {number(row['standard_error'])}"
-            told.append(f"{name}: {loss}{error} after {steps[len(row['losses']) - 1]:,} steps")
-    return told
+            lines.append(f"{name}: {loss}{error} after {steps[len(row['losses']) - 1]:,} steps")
+    return lines
 
 
 def _of_ranking(run: ReportedRun) -> Answer:
@@ -95,9 +96,9 @@ def _of_ranking(run: ReportedRun) -> Answer:
 
 def _of_attention(run: ReportedRun) -> Answer:
     rows = sorted(run.result["attention"], key=lambda row: row["sparsity"])
-    told = [f"{row['name']}: S = {row['sparsity']:.3f}, success rate {percent(row['success_rate'])}" for row in rows]
+    lines = [f"{row['name']}: S = {row['sparsity']:.3f}, success rate {percent(row['success_rate'])}" for row in rows]
     lead = f"Attention is sparsest in the order {rows[0]['name']}" if len(rows) > 1 else "Attention of one order"
-    return Answer(f"{lead} (smaller S: fewer tokens are read).", told)
+    return Answer(f"{lead} (smaller S: fewer tokens are read).", lines)
 
 
 def _named(run: ReportedRun, order: list[int] | None) -> str:
@@ -167,11 +168,13 @@ def _test_caveats(run: ReportedRun) -> list[str]:
     found = []
     if result["samples"] < _FEW_TEST:
         samples = count_of(result["samples"], "test sample")
-        found.append(f"Only {samples}: the true rate may lie anywhere in {percent_range(result['success_rate_interval'])}.")
+        found.append(
+            f"Only {samples}: the true rate may lie anywhere in {percent_range(result['success_rate_interval'])}."
+        )
     if result["success_rate"] < _LEARNT:
         found.append(
-            f"The task was not learnt to the end ({percent(result['success_rate'])}): more steps, a larger model or more "
-            "data may help, or another order."
+            f"The task was not learnt to the end ({percent(result['success_rate'])}): more steps, a larger model, more "
+            "data or another order may help."
         )
     given = result.get("given")
     if given and result.get("order") != result.get("given_order"):
@@ -191,6 +194,7 @@ def _data_caveats(run: ReportedRun) -> list[str]:
         found.append(f"Only {count_of(samples['train'], 'training sample')}: a model may learn them by heart.")
     if run.shuffled:
         found.append(
-            "The task's target columns are stored shuffled, in secret: the given order is that shuffle, not the task's own."
+            "The task's target columns are stored shuffled, in secret: the given order is that shuffle, and not the "
+            "task's own."
         )
     return found

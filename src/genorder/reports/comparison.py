@@ -1,18 +1,16 @@
 """Several runs side by side: what they found, how well it does, how long it took."""
 
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from genorder.reports import figures
 from genorder.reports.answer import Answer
-from genorder.reports.figures import Drawing
 from genorder.reports.run import ReportedRun
 from genorder.reports.sections import Part, Section
 from genorder.reports.tables import Cell, Column, Matrix, Table, ranked_rows, time_table
 from genorder.reports.wording import count_of, percent, visible
-
-_MOST_NAMED = 40
 
 
 def run_labels(runs: list[ReportedRun]) -> list[str]:
@@ -80,11 +78,11 @@ def _data(run: ReportedRun) -> object:
 def rate_series(runs: list[ReportedRun]) -> dict[str, list[tuple[float, float, float] | None]]:
     """Success rates with their intervals, of the found and of the given order."""
 
-    def rate(result: dict[str, object] | None) -> tuple[float, float, float] | None:
+    def rate(result: dict[str, Any] | None) -> tuple[float, float, float] | None:
         if not result or "success_rate" not in result:
             return None
-        low, high = result["success_rate_interval"]  # type: ignore[misc]
-        return result["success_rate"], low, high  # type: ignore[return-value]
+        low, high = result["success_rate_interval"]
+        return result["success_rate"], low, high
 
     return {
         "this order": [rate(run.result) for run in runs],
@@ -134,15 +132,14 @@ def _agreement_section(matrix: Matrix) -> Section:
     table = Table(columns, [(name, *row) for name, row in zip(matrix.names, matrix.values, strict=True)])
     description = f"Share of the pairs of targets in the same sequence, for {len(matrix.names)} runs by one another."
     drawing = figures.matrix_drawing("agreement", "Agreement of the orders", description, matrix, "share")
-    prose = ["The share of the pairs of targets that two orders put in the same sequence: 100 % is the same order, 50 % "
-             "what chance gives, 0 % the reverse."]  # fmt: skip
+    prose = [
+        "The share of the pairs of targets that two orders put in the same sequence: 100 % is the same order, 50 % "
+        "what chance gives, 0 % the reverse."
+    ]
     return Section("agreement", "Do the orders agree?", prose, [Part(table, "Agreement", drawing)])
 
 
 def _time_part(runs: list[ReportedRun], labels: list[str]) -> Part:
     rows: list[tuple[Cell, ...]] = [(label, total_seconds(run)) for label, run in zip(labels, runs, strict=True)]
     table = Table((Column("run"), Column("seconds", "seconds")), rows)
-    drawing: Drawing = figures.bars_drawing(
-        "time", "Seconds by run", table, "run", {"seconds": "seconds"}, "seconds"
-    )
-    return Part(table, "Seconds", drawing)
+    return Part(table, "Seconds", figures.time_drawing(table, "run", "Seconds by run"))

@@ -166,6 +166,8 @@ def ranking_drawing(rows: Sequence[dict[str, Any]], round_steps: Sequence[int] |
         )  # fmt: skip
     _size(figure, 380)
     figure.update_xaxes(title="rank", type="log" if len(known) > 4 * _MOST_BARS else "linear")
+    if len(known) <= 2 * len(COLOURS):
+        figure.update_xaxes(dtick=1, range=[0.5, len(known) + 0.5])
     figure.update_yaxes(title="validation loss", rangemode="tozero")
     figure.update_layout(legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0}, showlegend=True)
     return Drawing("ranking", "Losses by rank", f"Validation loss of {len(known)} orders from best to worst.", figure)
@@ -191,6 +193,23 @@ def bars_drawing(
     figure.update_layout(showlegend=len(series) > 1)
     titles = " and ".join(series.values())
     return Drawing(name, caption, f"{titles} for each of {len(labels)} {label}s.", figure)
+
+
+def time_drawing(table: Table, label: str, caption: str) -> Drawing:
+    """One bar across per row."""
+    labels = [str(value) for value in table.column(label)]
+    seconds = [float(value or 0.0) for value in table.column("seconds")]
+    figure = go.Figure(
+        go.Bar(
+            y=list(range(len(labels))), x=seconds, orientation="h", width=0.6, marker={"color": COLOURS[0]},
+            hovertext=[safe(text) for text in labels], hovertemplate="%{hovertext}: %{x:.1f} s<extra></extra>",
+        )
+    )  # fmt: skip
+    _size(figure, 110 + 30 * min(len(labels), 20))
+    _axis_of_names(figure.layout.yaxis, labels, "")
+    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(title="seconds", rangemode="tozero")
+    return Drawing("time", caption, f"Seconds of each of {len(labels)} {label}s.", figure)
 
 
 def rates_drawing(labels: Sequence[str], series: dict[str, list[tuple[float, float, float] | None]]) -> Drawing:

@@ -30,6 +30,14 @@ def write_report(run_dir: Path | str) -> Path:
     return target
 
 
+def report_is_current(run_dir: Path) -> bool:
+    """Is there a report, and was it written after the run's result?"""
+    try:
+        return (run_dir / REPORT).stat().st_mtime_ns >= (run_dir / "result.json").stat().st_mtime_ns
+    except FileNotFoundError:
+        return False
+
+
 def run_page(run: ReportedRun, *, live: bool = False) -> str:
     """With `live`, the page asks the server it came from whether the run has gone on, and loads itself again."""
     return _render(
@@ -42,7 +50,7 @@ def run_page(run: ReportedRun, *, live: bool = False) -> str:
         sections=sections_of(run),
         command=command(run),
         seed=run.config.get("seed"),
-        live=live and run.state == "running",
+        live=live,
     )
 
 
@@ -71,10 +79,10 @@ def _render(*, sections: list[Section], live: bool, **facts: Any) -> str:
         .render(
             **facts,
             sections=sections,
-            drawings=[(drawing.name, Markup(drawing.to_json())) for drawing in drawings],  # noqa: S704
-            style=Markup(_asset("page.css")),  # noqa: S704
-            plotly=Markup(plotly),  # noqa: S704
-            script=Markup(script),  # noqa: S704
+            drawings=[(drawing.name, Markup(drawing.to_json())) for drawing in drawings],
+            style=Markup(_asset("page.css")),
+            plotly=Markup(plotly),
+            script=Markup(script),
             policy=_policy([script, plotly], live=live),
             live=live,
             poll_seconds=_POLL_SECONDS,

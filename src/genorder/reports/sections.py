@@ -67,9 +67,7 @@ def _order(run: ReportedRun) -> Section | None:
     heading = {"rank": "The order that ranks first", "train": "The order"}.get(run.verb, "The order found")
     names = [run.target(column) for column in range(len(run.order))]
     true = run.true_of_column
-    strip = [
-        (run.target(column), f"true {true[column]}" if run.shuffled else "") for column in run.order[:_MOST_STRIP]
-    ]
+    strip = [(run.target(column), f"true {true[column]}" if run.shuffled else "") for column in run.order[:_MOST_STRIP]]
     prose = ["Read from left to right: the target that is emitted first, second, and so on."]
     if len(run.order) > _MOST_STRIP:
         prose.append(f"The first {_MOST_STRIP} of {len(run.order)} targets; the table has them all.")
@@ -98,8 +96,8 @@ def _dependencies(run: ReportedRun) -> Section | None:
         parts.append(Part(table if where == "found" else None, "What each target is computed from", drawing))
     prose = [
         "A row is a target, a column a target that it may be computed from. The darker, the more the row's loss rises "
-        "when the column's tokens are shuffled among the samples. In a good order nothing stands right of the diagonal: "
-        "all that a target needs was emitted before it."
+        "when the column's tokens are shuffled among the samples. In a good order nothing stands right of the "
+        "diagonal: all that a target needs was emitted before it."
     ]
     if run.order != run.result["proposed"]["proposals"][0]["order"]:
         prose.append("Measured in the order that the search put first, which is not the one that won the race.")
@@ -111,9 +109,9 @@ def _attention(run: ReportedRun) -> Section | None:
         return None
     table, drawings = attention_section_parts(run)
     prose = [
-        "Rows are the positions that read, columns those that are read, mean over test samples: first the inputs x, then "
-        "the separator, then the targets in the order of emission. S is the mean entropy of the rows, in nats: the "
-        "smaller, the fewer tokens are read."
+        "Rows are the positions that read, columns those that are read, mean over test samples: first the inputs x, "
+        "then the separator, then the targets in the order of emission. S is the mean entropy of the rows, in nats: "
+        "the smaller, the fewer tokens are read."
     ]
     parts = [Part(table, "Sparsity by order", open=True), *(Part(None, "", drawing) for drawing in drawings)]
     return Section("attention", "Attention", prose, parts)
@@ -134,7 +132,7 @@ def _ranking(run: ReportedRun) -> Section | None:
         return Section("ranking", "The ranking", ["No order has a finite loss."], [Part(table, "All orders")])
     drawing = figures.ranking_drawing(rows, steps)
     heading = "The race" if run.verb == "discover" else "The ranking"
-    return Section("ranking", heading, prose, [Part(table, f"The {len(table.rows)} first orders", drawing)])
+    return Section("ranking", heading, prose, [Part(table, "The orders", drawing)])
 
 
 def _curves(run: ReportedRun) -> Section | None:
@@ -176,8 +174,8 @@ def _samples(run: ReportedRun) -> Section | None:
     if run.verb == "train":
         found = [("this order", samples) for _, samples in found]
     prose = [
-        "The first test samples that came out wrong, then some that came out right, in the order of emission. A wrong token "
-        "is marked and underlined, with the right one below it. After a first error the model goes on from it."
+        "The first test samples that came out wrong, then some that came out right, in the order of emission. A wrong "
+        "token is marked and underlined, with the right one below it. After a first error the model goes on from it."
     ]
     return Section("samples", "Some test samples", prose, samples=found)
 
@@ -193,8 +191,8 @@ def _path(run: ReportedRun) -> Section | None:
     losses: dict[str, Any] = details.get("losses", {})
     if losses:
         prose.append(
-            f"Loss under the profiler: the found order {losses['best']:.3f}, its reverse {losses['reverse']:.3f}, random "
-            f"orders {losses['random']:.3f}, guessing by frequency {losses['blind']:.3f}."
+            f"Loss under the profiler: the found order {losses['best']:.3f}, its reverse {losses['reverse']:.3f}, "
+            f"random orders {losses['random']:.3f}, guessing by frequency {losses['blind']:.3f}."
         )
     return Section("path", "The path of the search", prose, [Part(table, "Stages", open=True)])
 
@@ -203,7 +201,7 @@ def _time(run: ReportedRun) -> Section | None:
     table = time_table(run)
     if not table.rows:
         return None
-    drawing = figures.bars_drawing("time", "Seconds by part", table, "part", {"seconds": "seconds"}, "seconds")
+    drawing = figures.time_drawing(table, "part", "Seconds by part")
     return Section("time", "Where the time went", [], [Part(table, "Seconds", drawing)])
 
 

@@ -5,6 +5,7 @@ Axes of matrices: targets in the sequence of `order`, read across by the targets
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, final
 
 import numpy as np
@@ -207,7 +208,7 @@ def curve_table(curves: Sequence[Curve]) -> Table:
 def thinned(losses: Sequence[float], points: int = _CURVE_POINTS) -> tuple[list[int], list[float]]:
     """Steps and losses, each the mean of the steps since the point before. Steps count from 1."""
     edges = np.unique(np.linspace(0, len(losses), min(points, len(losses)) + 1).round().astype(int))
-    means = [float(np.mean(losses[start:end])) for start, end in zip(edges[:-1], edges[1:], strict=True)]
+    means = [float(np.mean(losses[start:end])) for start, end in pairwise(edges)]
     return edges[1:].tolist(), [float(f"{mean:.5g}") for mean in means]
 
 

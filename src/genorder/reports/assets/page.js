@@ -48,12 +48,12 @@
 
   let before;  // what printing must put back
   addEventListener("beforeprint", () => {
-    before = { theme: root.dataset.theme, closed: [...document.querySelectorAll("details:not([open])")] };
+    before = root.dataset.theme;
     root.dataset.theme = "light";
     show();
   });
   addEventListener("afterprint", () => {
-    if (before.theme) { root.dataset.theme = before.theme; } else { delete root.dataset.theme; }
+    if (before) { root.dataset.theme = before; } else { delete root.dataset.theme; }
     show();
   });
 
@@ -67,10 +67,10 @@
     let known;
     const ask = async () => {
       try {
-        const answer = await fetch("state", { cache: "no-store" });
-        const state = await answer.text();
-        if (known !== undefined && state !== known) { location.reload(); return; }
-        known = state;
+        const state = await (await fetch("state", { cache: "no-store" })).json();
+        if (known !== undefined && state.version !== known) { location.reload(); return; }
+        known = state.version;
+        document.getElementById("told").textContent = state.told;
       } catch { /* the server is gone: the page stays as it is */ }
       setTimeout(ask, 1000 * seconds);
     };
