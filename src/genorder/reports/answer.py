@@ -152,7 +152,7 @@ def _race_caveats(run: ReportedRun) -> list[str]:
         found.append(f"The first {ties:,} orders lie within the noise of each other: their sequence means nothing.")
     diverged = sum(row["loss"] is None for row in rows)
     if diverged:
-        found.append(f"{count_of(diverged, 'order')} diverged in training and stand last whatever they are worth.")
+        found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")
     proposals = run.result.get("proposed", {}).get("proposals") or []
     if proposals and proposals[0]["order"] != run.order:
         found.append("The race preferred another order than the one that the search put first.")

@@ -55,9 +55,14 @@ def total_seconds(run: ReportedRun) -> float:
 
 
 def order_agreement(runs: list[ReportedRun]) -> Matrix | None:
-    """Share of the pairs of targets that two runs' orders put in the same sequence. Of runs of the same data."""
-    alike = [run for run in runs if run.order is not None and _data(run) == _data(runs[0])]
-    if len(alike) < 2 or len(alike) < len(runs):
+    """Share of the pairs of targets that two runs' orders put in the same sequence, for the runs of the same data.
+
+    None where no two runs have an order of the same data; of several datasets, the one of most runs counts.
+    """
+    ordered = [run for run in runs if run.order is not None]
+    groups = [[run for run in ordered if _data(run) == data] for data in dict.fromkeys(map(_data, ordered))]
+    alike = max(groups, key=len, default=[])
+    if len(alike) < 2:
         return None
     orders = [run.order for run in alike if run.order is not None]
     values = np.ones((len(orders), len(orders)))

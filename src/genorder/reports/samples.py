@@ -7,7 +7,7 @@ from genorder.reports.run import ReportedRun
 from genorder.reports.wording import visible
 
 _TOKENS = 64  # of a sequence that are shown
-_TOKEN_WIDTH = 24
+_TOKEN_WIDTH = 32
 
 
 @final

@@ -95,9 +95,9 @@ def _dependencies(run: ReportedRun) -> Section | None:
         )
         parts.append(Part(table if where == "found" else None, "What each target is computed from", drawing))
     prose = [
-        "A row is a target, a column a target that it may be computed from. The darker, the more the row's loss rises "
-        "when the column's tokens are shuffled among the samples. In a good order nothing stands right of the "
-        "diagonal: all that a target needs was emitted before it."
+        "A row is a target, a column a target that it may be computed from. The stronger the mark, the more the loss "
+        "of the row rises when the column's tokens are shuffled among the samples. In a good order nothing stands "
+        "right of the diagonal: all that a target needs was emitted before it."
     ]
     if run.order != run.result["proposed"]["proposals"][0]["order"]:
         prose.append("Measured in the order that the search put first, which is not the one that won the race.")

@@ -133,14 +133,15 @@ def ranking_table(run: ReportedRun, most: int = RANKING_ROWS) -> Table | None:
         return None
     raced = "left_after_round" in rows[0]
     true = bool(run.true_of_column)
-    columns = [Column("rank", "count"), Column("order"), Column("loss", "number"), Column("± error", "number")]
-    columns += [Column("tied with the best", "mark")]
+    columns = [Column("rank", "count"), Column("order"), Column("known as")]
+    columns += [Column("loss", "number"), Column("± error", "number"), Column("tied with the best", "mark")]
     columns += [Column("rounds", "count")] if raced else [Column("validation samples", "count")]
     columns += [Column("in true indices"), Column("cost ratio", "number")] if true else []
     table: list[tuple[Cell, ...]] = [
         (
             row["rank"],
-            order_label(run, row["order"]),
+            run.order_text(row["order"], 12),
+            known_as(run, row["order"]),
             row["loss"],
             row["standard_error"],
             bool(row["tied_with_best"]),
@@ -153,20 +154,24 @@ def ranking_table(run: ReportedRun, most: int = RANKING_ROWS) -> Table | None:
     return Table(tuple(columns), table, note)
 
 
-def order_label(run: ReportedRun, order: list[int]) -> str:
-    """The name that an order goes by: found, given, reversed; or its targets."""
+def known_as(run: ReportedRun, order: list[int]) -> str:
+    """`found`, `given`, `given, reversed`, or nothing."""
     given = list(range(len(order)))
-    named = [
-        *(["found"] if run.verb == "discover" and order == run.order else []),
-        *(["given"] if order == given else ["given, reversed"] if order == given[::-1] else []),
-    ]
-    return f"{run.order_text(order, 8)} ({', '.join(named)})" if named else run.order_text(order, 8)
+    names = ["found"] if run.verb == "discover" and order == run.order else []
+    names += ["given"] if order == given else ["given, reversed"] if order == given[::-1] else []
+    return ", ".join(names)
+
+
+def _curve_name(run: ReportedRun, row: dict[str, Any]) -> str:
+    """Short, for a legend."""
+    first = " ".join(run.target(column) for column in row["order"][:4])
+    return f"{row['rank']}: {known_as(run, row['order']) or f'{first} …'}"
 
 
 def race_curves(run: ReportedRun) -> list[Curve]:
     """Training losses of the raced orders, every round from the start."""
     return [
-        Curve(f"{row['rank']}: {order_label(run, row['order'])}", str(row["rank"]), *thinned(losses), number)
+        Curve(_curve_name(run, row), str(row["rank"]), *thinned(losses), number)
         for row in ranked_rows(run)
         for number, losses in enumerate(row.get("curves") or [])
         if losses
@@ -181,7 +186,7 @@ def candidate_curves(run: ReportedRun) -> list[Curve]:
     last = run.config["config"]["profiler"]["training"]["steps"]
     curves = [
         Curve(
-            f"{row['rank']}: {order_label(run, row['order'])}", str(row["rank"]), [*steps, last],
+            _curve_name(run, row), str(row["rank"]), [*steps, last],
             [*row["curve"], row["loss"]],
         )
         for row in ranked_rows(run)

@@ -8,7 +8,7 @@
     : { text: "#1a1c20", grid: "#d3d7dd", card: "#ffffff", scale: [[0, "#e6f0f7"], [0.5, "#3a8fc4"], [1, "#00304f"]] };
   const plots = [];
 
-  const themed = (drawing) => {
+  const themed = (element, drawing) => {
     const { text, grid, card, scale } = colours();
     const layout = JSON.parse(JSON.stringify(drawing.layout));
     layout.font = { color: text, size: 12, family: "system-ui, sans-serif" };
@@ -17,13 +17,17 @@
       layout[name] = { ...layout[name], gridcolor: grid, linecolor: grid, zerolinecolor: grid, tickcolor: grid,
         fixedrange: true };
     }
+    if (layout.yaxis.scaleanchor) {  // a square is no higher than the page is wide
+      layout.height = Math.min(layout.height, element.clientWidth);
+      layout.xaxis.tickfont = layout.yaxis.tickfont = { size: 10 };
+    }
     const data = drawing.data.map((trace) => trace.meta === "matrix" ? { ...trace, colorscale: scale } : trace);
     return { data, layout };
   };
 
   const draw = () => {
     for (const { element, drawing } of plots) {
-      const { data, layout } = themed(drawing);
+      const { data, layout } = themed(element, drawing);
       Plotly.react(element, data, layout, { displayModeBar: false, responsive: true });
     }
   };
