@@ -23,6 +23,13 @@ class Watched:
     requests: list[str] = field(default_factory=list)
     dialogs: list[str] = field(default_factory=list)
 
+    def processor_seconds(self) -> float:
+        """Of the page's whole process, from its start: reading, scripts, layout, painting."""
+        session = self.page.context.new_cdp_session(self.page)
+        session.send("Performance.enable")
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return float(next(metric["value"] for metric in metrics if metric["name"] == "ProcessTime"))
+
 
 @contextmanager
 def chromium() -> Iterator[Any]:
@@ -45,6 +52,7 @@ def opened(browser: Any, address: str, **context: Any) -> Iterator[Watched]:
     page.on("request", lambda request: watched.requests.append(request.url))
     page.on("dialog", lambda dialog: (watched.dialogs.append(dialog.message), dialog.dismiss()))
     page.goto(address)
-    page.wait_for_function("[...document.querySelectorAll('.plot')].every(plot => plot.querySelector('svg'))")
+    for plot in page.query_selector_all(".plot"):
+        plot.wait_for_selector("svg")
     yield watched
     holder.close()

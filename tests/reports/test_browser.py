@@ -2,7 +2,6 @@
 
 import dataclasses
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     found = {}
     runs = {kind: read_run(request.getfixturevalue(kind)) for kind in KINDS}
     texts = {kind: run_page(run) for kind, run in runs.items()}
+    texts["known"] = run_page(known_run())
     texts["comparison"] = comparison_page([runs["discovery"], runs["exploration"], runs["training"]])
     for kind, text in texts.items():
         found[kind] = folder / f"{kind}.html"
@@ -42,7 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     return found
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "comparison"])
+@pytest.mark.parametrize("kind", [*KINDS, "known", "comparison"])
 @pytest.mark.parametrize("width", [1200, 390])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_draws_and_fits(browser: Any, pages: dict[str, Path], kind: str, width: int, scheme: str) -> None:
@@ -73,7 +73,7 @@ def test_hostile_tokens_are_text(browser: Any, pages: dict[str, Path]) -> None:
             assert token in samples
         assert HOSTILE_NAME in page.inner_text("h1")
         assert page.query_selector("#samples script, #samples b, h1 img") is None
-        assert HOSTILE_NAME in page.inner_text("#configuration pre")
+        assert HOSTILE_NAME in page.text_content("#configuration")
         assert watched.dialogs == []
         assert watched.errors == []
 
@@ -143,7 +143,7 @@ def test_printing_is_light(browser: Any, pages: dict[str, Path], tmp_path: Path)
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core in .venv/axe: make setup installs it where npm is")
-@pytest.mark.parametrize("kind", ["discovery", "ranking", "attention", "interrupted", "comparison"])
+@pytest.mark.parametrize("kind", ["discovery", "known", "ranking", "attention", "interrupted", "comparison"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_it_is_accessible(browser: Any, pages: dict[str, Path], kind: str, scheme: str) -> None:
     with opened(browser, pages[kind].as_uri(), bypass_csp=True, color_scheme=scheme) as watched:
@@ -166,9 +166,9 @@ def test_ten_thousand_candidates_open_quickly(browser: Any, tmp_path: Path) -> N
     genorder("rank", *arguments, settings=few)
     report = out / "report.html"
     assert report.stat().st_size < 6_000_000
-    started = time.monotonic()
     with opened(browser, report.as_uri()) as watched:
-        assert time.monotonic() - started < 3.0
+        # Processor time, which is what it takes on a machine that has nothing else to do.
+        assert 0.1 < watched.processor_seconds() < 3.0
         assert "Of 10,080 orders" in watched.page.inner_text("#answer")
         assert watched.errors == []
         assert len(watched.page.query_selector_all("tbody tr")) < 1000
@@ -185,7 +185,7 @@ def test_a_watched_page_follows_its_run(browser: Any, tmp_path: Path) -> None:
             page = watched.page
             assert "at work" in page.inner_text("#answer")
             directory.write_progress({"stage": "train", "step": 5, "steps": 9, "loss": 0.5, "seconds": 1.0})
-            page.wait_for_function("document.getElementById('told').textContent.includes('step 5 of 9')", timeout=9000)
+            page.get_by_text("train: step 5 of 9").wait_for(timeout=9000)
             directory.journal.record("0" * 64, "train model", {}, 3.0)
             page.wait_for_selector("#time", timeout=9000)
             assert "train model" in page.text_content("#time")

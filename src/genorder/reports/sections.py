@@ -16,6 +16,7 @@ from genorder.reports.tables import (
     above_diagonal,
     candidate_curves,
     curve_table,
+    dependencies_of,
     dependency_matrix,
     dependency_table,
     order_table,
@@ -79,6 +80,10 @@ def _dependencies(run: ReportedRun) -> Section | None:
     table = dependency_table(run)
     if table is None or run.order is None:
         return None
+    heading = "What each target is computed from"
+    if not any(dependency["targets"] for dependency in dependencies_of(run)):
+        prose = ["No target was found to be computed from another: each from the input alone, or from nothing."]
+        return Section("dependencies", heading, prose, [Part(table, heading)])
     given = list(range(len(run.order)))
     parts = []
     for name, order, where in (("dependencies-found", run.order, "found"), ("dependencies-given", given, "given")):
@@ -93,7 +98,7 @@ def _dependencies(run: ReportedRun) -> Section | None:
             matrix,
             "rise of loss",
         )
-        parts.append(Part(table if where == "found" else None, "What each target is computed from", drawing))
+        parts.append(Part(table if where == "found" else None, heading, drawing))
     prose = [
         "A row is a target, a column a target that it may be computed from. The stronger the mark, the more the loss "
         "of the row rises when the column's tokens are shuffled among the samples. In a good order nothing stands "
@@ -101,7 +106,7 @@ def _dependencies(run: ReportedRun) -> Section | None:
     ]
     if run.order != run.result["proposed"]["proposals"][0]["order"]:
         prose.append("Measured in the order that the search put first, which is not the one that won the race.")
-    return Section("dependencies", "What each target is computed from", prose, parts)
+    return Section("dependencies", heading, prose, parts)
 
 
 def _attention(run: ReportedRun) -> Section | None:

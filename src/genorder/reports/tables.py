@@ -73,14 +73,14 @@ def permutation_matrix(order: Sequence[int]) -> list[list[int]]:
     return [[int(target == column) for column in range(len(order))] for target in order]
 
 
-def _dependencies(run: ReportedRun) -> list[dict[str, Any]]:
+def dependencies_of(run: ReportedRun) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = run.result.get("proposed", {}).get("details", {}).get("dependencies", [])
     return found
 
 
 def dependency_table(run: ReportedRun) -> Table | None:
     """What each target is computed from, in the sequence of the found order."""
-    by_target = {dependency["target"]: dependency for dependency in _dependencies(run)}
+    by_target = {dependency["target"]: dependency for dependency in dependencies_of(run)}
     if not by_target or run.order is None:
         return None
     rows: list[tuple[Cell, ...]] = []
@@ -95,11 +95,11 @@ def dependency_table(run: ReportedRun) -> Table | None:
 
 def dependency_matrix(run: ReportedRun, order: Sequence[int]) -> Matrix | None:
     """How much the loss of the row's target rises when the column's target is broken; 0 where it is not read."""
-    if not _dependencies(run):
+    if not dependencies_of(run):
         return None
     place = {column: step for step, column in enumerate(order)}
     values = np.zeros((len(order), len(order)))
-    for dependency in _dependencies(run):
+    for dependency in dependencies_of(run):
         for parent in dependency["targets"]:
             rise = dependency["loss_without"].get(f"y{parent}", 0.0)
             values[place[dependency["target"]], place[parent]] = rise
