@@ -37,7 +37,7 @@ def test_a_ranking_counts_its_ties() -> None:
     run = known_run(config={"verb": "rank"}, result={"ranking": ranking})
     assert answer(run).sentence == "Of 5 orders, the first is y0 y1."
     assert answer(run).evidence == ["validation loss 1 ± 0.1", "2 other orders tied with it"]
-    assert caveats(run) == ["The first 3 orders lie within the noise of each other: their sequence means nothing."]
+    assert caveats(run) == ["3 orders lie within the noise of the best: their sequence means nothing."]
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def _race_caveats(run: ReportedRun) -> list[str]:
             f"The race could not separate this order from {count_of(len(tied), 'other')}; the search's ranking decided."
         )
     elif run.verb == "rank" and (ties := sum(row["tied_with_best"] for row in rows)) > 1:
-        found.append(f"The first {ties:,} orders lie within the noise of each other: their sequence means nothing.")
+        found.append(f"{ties:,} orders lie within the noise of the best: their sequence means nothing.")
     diverged = sum(row["loss"] is None for row in rows)
     if diverged:
         found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")

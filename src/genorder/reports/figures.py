@@ -117,7 +117,7 @@ def curves_drawing(name: str, caption: str, curves: Sequence[Curve], what: str =
             )  # fmt: skip
     _size(figure, 380 + 18 * len(shown))
     figure.update_xaxes(title="step")
-    figure.update_yaxes(title=what, rangemode="tozero")
+    figure.update_yaxes(title=what, rangemode=_range([loss for curve in curves for loss in curve.losses]))
     figure.update_layout(legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0})
     more = f" and the range of the other {len(groups) - len(shown)}" if rest else ""
     return Drawing(name, caption, f"{what} by step of {len(shown)} orders{more}.", figure)
@@ -131,7 +131,7 @@ def _add_range(figure: go.Figure, curves: Sequence[Curve]) -> None:
     figure.add_scatter(x=steps, y=losses.max(axis=0).tolist(), mode="lines", line=line, showlegend=False)
     figure.add_scatter(
         x=steps, y=losses.min(axis=0).tolist(), mode="lines", line=line, fill="tonexty",
-        fillcolor="rgba(127,127,127,0.25)", name=f"the other {len(losses)}",
+        fillcolor="rgba(127,127,127,0.25)", name=f"the other {len(losses):,}",
     )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def ranking_drawing(rows: Sequence[dict[str, Any]], round_steps: Sequence[int] |
     figure.update_xaxes(title="rank", type="log" if len(known) > 4 * _MOST_BARS else "linear")
     if len(known) <= 2 * len(COLOURS):
         figure.update_xaxes(dtick=1, range=[0.5, len(known) + 0.5])
-    figure.update_yaxes(title="validation loss", rangemode="tozero")
+    figure.update_yaxes(title="validation loss", rangemode=_range([row["loss"] for row in known]))
     figure.update_layout(legend={"orientation": "h", "y": -0.2, "yanchor": "top", "x": 0}, showlegend=True)
     return Drawing("ranking", "Losses by rank", f"Validation loss of {len(known)} orders from best to worst.", figure)
 
@@ -181,9 +181,9 @@ def bars_drawing(
     labels = [str(value) for value in table.column(label)]
     for place, (column, title) in enumerate(series.items()):
         values = [scale * float(value or 0.0) for value in table.column(column)]
+        hatch = {"shape": ("", "/", "x")[place % 3], "fillmode": "overlay", "fgcolor": "rgba(255,255,255,0.6)"}
         figure.add_bar(
-            x=list(range(len(labels))), y=values, name=title, marker={
-                "color": COLOURS[place], "pattern": {"shape": ("", "/", "x")[place % 3], "solidity": 0.25}},
+            x=list(range(len(labels))), y=values, name=title, marker={"color": COLOURS[place], "pattern": hatch},
             hovertext=[safe(text) for text in labels], hovertemplate="%{hovertext}: %{y:.4g}<extra></extra>",
         )  # fmt: skip
     _size(figure, 340)
@@ -231,6 +231,11 @@ def rates_drawing(labels: Sequence[str], series: dict[str, list[tuple[float, flo
     figure.update_yaxes(autorange="reversed", automargin=True)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     return Drawing("rates", "Success rates", f"Success rates with 95 % intervals of {len(labels)} runs.", figure)
+
+
+def _range(values: Sequence[float]) -> str:
+    """From zero, unless that would hide the differences."""
+    return "tozero" if min(values) < 0.7 * max(values) else "normal"
 
 
 def safe(text: str) -> str:

@@ -27,7 +27,6 @@ from genorder.reports.tables import (
     time_table,
     training_curves,
 )
-from genorder.reports.wording import count_of
 
 _MOST_STRIP = 200  # targets of an order that are shown one by one
 
@@ -89,8 +88,10 @@ def _dependencies(run: ReportedRun) -> Section | None:
     for name, order, where in (("dependencies-found", run.order, "found"), ("dependencies-given", given, "given")):
         matrix = dependency_matrix(run, order)
         assert matrix is not None
-        later = above_diagonal(matrix)
-        told = "every target needs earlier ones only" if later == 0 else f"{count_of(later, 'need')} of a later target"
+        later, needs = above_diagonal(matrix), sum(value > 0 for row in matrix.values for value in row)
+        told = (
+            "every target needs earlier ones only" if later == 0 else f"{later} of {needs} needs are of later targets"
+        )
         drawing = figures.matrix_drawing(
             name,
             f"In the {where} order: {told}",

@@ -196,7 +196,10 @@ def candidate_curves(run: ReportedRun) -> list[Curve]:
 
 def training_curves(run: ReportedRun) -> list[Curve]:
     """Of the final trainings, or of the one model of `train`."""
-    return [Curve(TRAINED.get(name, name), name, *thinned(losses)) for name, losses in run.training_losses.items()]
+    names = [*(name for name in TRAINED if name in run.training_losses), *sorted(run.training_losses.keys() - TRAINED)]
+    attended = [row["name"] for row in run.result.get("attention", [])]
+    titles = {**TRAINED, **{f"model-{place}": name for place, name in enumerate(attended)}}
+    return [Curve(titles.get(name, name), name, *thinned(run.training_losses[name])) for name in names]
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
