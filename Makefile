@@ -18,7 +18,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 
 # For the tests of the report's page alone: they are skipped, and say why, where these cannot be had.
 $(VENV)/.browser: | $(VENV)/.ready
-	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get install --yes chromium >/dev/null; } || \
+	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes chromium >/dev/null; } || \
 	  echo "no chromium, and no right to install it: the browser tests will be skipped"
 	npm install --silent --prefix $(VENV)/axe axe-core@4.14.0 || \
 	  echo "no npm, or no connection: the accessibility tests will be skipped"

@@ -39,6 +39,8 @@ def attention_section_parts(run: ReportedRun) -> tuple[Table, list[Drawing]]:
             f"Attention map of the model trained in the order {row['name']}; S is {row['sparsity']:.3f} nats.",
             attention_matrix(run, place),
             "weight",
+            axes=("is read", "reads"),
+            blank="upper",
         )
         for place, row in enumerate(run.result["attention"])
     ]

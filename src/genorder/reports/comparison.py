@@ -12,6 +12,11 @@ from genorder.reports.sections import Part, Section
 from genorder.reports.tables import Cell, Column, Matrix, Table, ranked_rows, time_table
 from genorder.reports.wording import count_of, percent, visible
 
+_NOTE = (
+    "Loss: of the first order in the race or the ranking; of train, on the test samples. Comparable between runs of the "
+    "same data, verb and settings only."
+)
+
 
 def run_labels(runs: list[ReportedRun]) -> list[str]:
     """The names of the directories; of two that are alike, with the folder they are in."""
@@ -26,7 +31,7 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
     columns = (
         Column("run"), Column("verb"), Column("state"), Column("data"), Column("strategy or judge"),
         Column("seed", "count"), Column("success rate", "rate"), Column("given order", "rate"),
-        Column("best loss", "number"), Column("cost ratio", "number"), Column("time", "seconds"), Column("order"),
+        Column("loss", "number"), Column("cost ratio", "number"), Column("time", "seconds"), Column("order"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for label, run in zip(run_labels(runs), runs, strict=True):
@@ -47,7 +52,7 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
                 run.order_text(run.order, 12) if run.order else None,
             )
         )
-    return Table(columns, rows, "Losses are comparable between runs of the same data, verb and settings only.")
+    return Table(columns, rows, _NOTE)
 
 
 def total_seconds(run: ReportedRun) -> float:
@@ -136,7 +141,9 @@ def _agreement_section(matrix: Matrix) -> Section:
     columns = (Column("run"), *(Column(name, "rate") for name in matrix.names))
     table = Table(columns, [(name, *row) for name, row in zip(matrix.names, matrix.values, strict=True)])
     description = f"Share of the pairs of targets in the same sequence, for {len(matrix.names)} runs by one another."
-    drawing = figures.matrix_drawing("agreement", "Agreement of the orders", description, matrix, "share")
+    drawing = figures.matrix_drawing(
+        "agreement", "Agreement of the orders", description, matrix, "share", axes=("", ""), blank="nothing"
+    )
     prose = [
         "The share of the pairs of targets that two orders put in the same sequence: 100 % is the same order, 50 % "
         "what chance gives, 0 % the reverse."

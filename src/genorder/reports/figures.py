@@ -6,16 +6,18 @@ What depends on light or dark (text, grid, the scale of matrices) is set by the 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 import plotly.graph_objects as go
+from numpy.typing import NDArray
 
 from genorder.reports.tables import Curve, Matrix, Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")  # Okabe and Ito's
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "triangle-down")
 _DASHES = ("dot", "solid", "dash", "dashdot")
+Blank = Literal["zeros", "upper", "nothing"]  # cells of a matrix without a mark; upper: right of the diagonal
 _MOST_CURVES = 16
 _MOST_BARS = 60  # ranks drawn with error bars
 _MOST_POINTS = 500  # of a long ranking
@@ -64,13 +66,23 @@ def order_drawing(order: Sequence[int], names: Sequence[str]) -> Drawing:
     )
 
 
-def matrix_drawing(name: str, caption: str, description: str, matrix: Matrix, unit: str) -> Drawing:
+def matrix_drawing(
+    name: str,
+    caption: str,
+    description: str,
+    matrix: Matrix,
+    unit: str,
+    *,
+    axes: tuple[str, str] = ("is read", "target"),
+    blank: Blank = "zeros",
+) -> Drawing:
+    """`axes` are the titles across and down."""
     values = np.array(matrix.values)
     names = [safe(label) for label in matrix.names]
     places = list(range(len(names)))
     figure = go.Figure(
         go.Heatmap(
-            z=[[value or None for value in row] for row in matrix.values],
+            z=_marks(values, blank),
             x=places,
             y=places,
             text=[[f"{row} from {column}" for column in names] for row in names] if len(names) <= _LABELLED else None,
@@ -84,10 +96,18 @@ def matrix_drawing(name: str, caption: str, description: str, matrix: Matrix, un
         )
     )
     _size(figure, 440, square=True)
-    _axis_of_names(figure.layout.xaxis, matrix.names, "is read")
-    _axis_of_names(figure.layout.yaxis, matrix.names, "target")
+    _axis_of_names(figure.layout.xaxis, matrix.names, axes[0])
+    _axis_of_names(figure.layout.yaxis, matrix.names, axes[1])
     figure.update_yaxes(autorange="reversed")
     return Drawing(name, caption, description, figure)
+
+
+def _marks(values: NDArray[np.float64], blank: Blank) -> list[list[float | None]]:
+    hidden = {"zeros": values == 0, "upper": np.triu(np.ones(values.shape, dtype=bool), 1)}.get(blank)
+    if hidden is None:
+        hidden = np.zeros(values.shape, dtype=bool)
+    pairs = (zip(row, mask, strict=True) for row, mask in zip(values.tolist(), hidden.tolist(), strict=True))
+    return [[None if mask else value for value, mask in pair] for pair in pairs]
 
 
 def curves_drawing(name: str, caption: str, curves: Sequence[Curve], what: str = "training loss") -> Drawing:
