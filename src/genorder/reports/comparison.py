@@ -13,8 +13,8 @@ from genorder.reports.tables import Cell, Column, Matrix, Table, ranked_rows, ti
 from genorder.reports.wording import count_of, percent, visible
 
 _NOTE = (
-    "Loss: of the first order in the race or the ranking; of train, on the test samples. Comparable between runs of the "
-    "same data, verb and settings only."
+    "Loss: of the first order in the race or the ranking; of train, on the test samples. Comparable between runs of "
+    "the same data, verb and settings only."
 )
 
 
