@@ -5,7 +5,7 @@ PYTHON ?= python3
 
 .PHONY: setup demo test test-slow bench clean
 
-setup: $(VENV)/.ready
+setup: $(VENV)/.ready $(VENV)/.browser
 
 # torch comes first and from the pinned version alone: see constraints.txt.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -16,7 +16,15 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-demo: setup
+# For the tests of the report's page alone: they are skipped, and say why, where these cannot be had.
+$(VENV)/.browser: | $(VENV)/.ready
+	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes chromium >/dev/null; } || \
+	  echo "no chromium, and no right to install it: the browser tests will be skipped"
+	npm install --silent --prefix $(VENV)/axe axe-core@4.14.0 || \
+	  echo "no npm, or no connection: the accessibility tests will be skipped"
+	touch $@
+
+demo: $(VENV)/.ready
 	$(BIN)/genorder discover --task square --length 20 --set final.training.steps=400 --out runs/demo
 
 test: setup

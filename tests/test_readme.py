@@ -24,6 +24,7 @@ SMALL = {
         *("--set", "any_order.training.batch_size=16"),
         *(part for size in TINY for part in ("--set", f"final.model.{size}", "--set", f"race.model.{size}")),
     ],
+    "analyze": ["--steps", "2", *FEW, "--set", "model.width=16", "--set", "model.feedforward=32"],
     "rank": [
         *("--set", "profiler.training.steps=2", *FEW),
         *(part for size in TINY for part in ("--set", f"profiler.model.{size}")),

@@ -110,7 +110,9 @@ def train_and_evaluate(
         model = load_model(folder, run.device).model
         started = time.monotonic()
         evaluation = evaluate(model, run.encode(run.splits.test), run.order, stop=stop)
-        return {**evaluation.to_dict(), "evaluation_seconds": time.monotonic() - started}
+        seconds = time.monotonic() - started
+        examples = evaluation.examples_in(run.splits.test.vocabulary.tokens)
+        return {**evaluation.to_dict(), "examples": examples, "evaluation_seconds": seconds}
 
     trained = directory.journal.run({"job": "train", "name": name, **run.description}, f"train {name}", train)
     checkpoints.delete()

@@ -10,7 +10,7 @@ from typing import Any, cast, final
 
 import torch
 
-from genorder.errors import GenorderError, InputError
+from genorder.errors import InputError
 from genorder.evaluation import predict
 from genorder.export import Exported, export_run
 from genorder.models import SavedModel, load_model
@@ -174,12 +174,6 @@ class RankResult(RunResult):
 
 
 def _write_report(run_dir: Path) -> Path:
-    try:
-        reports = import_module("genorder.reports.page")
-    except ModuleNotFoundError as error:
-        if error.name != "genorder.reports":
-            raise
-        raise GenorderError(
-            "this version of genorder writes no reports; see result.json in the run directory"
-        ) from None
-    return cast(Path, reports.write_report(run_dir))
+    from genorder.reports.page import write_report  # only now: it loads plotly
+
+    return write_report(run_dir)

@@ -5,7 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from genorder.analysis.attention import mean_row_entropy, row_entropies
+from genorder.analysis.attention import mean_row_entropy, row_entropies, summarise_attention
+from genorder.models import GPT, GPTConfig
+from genorder.models.attention_maps import attention_weights
 from genorder.seeding import torch_generator
 
 
@@ -42,3 +44,15 @@ def test_gradient_is_finite_where_weights_are_zero() -> None:
     assert scores.grad.isfinite().all()
     assert scores.grad[0, 0] < 0 < scores.grad[0, 1]  # towards the smaller weight entropy grows
     assert scores.grad[1].abs().max() == 0
+
+
+def test_the_summary_is_the_mean_over_samples_layers_and_heads() -> None:
+    config = GPTConfig(layers=2, heads=2, width=8, feedforward=16)
+    model = GPT(config, vocabulary=9, positions=6, rng=torch_generator(0)).eval()
+    tokens_NT = torch.randint(0, 9, (150, 6), generator=torch_generator(1))
+    summary = summarise_attention(model, tokens_NT)
+    maps = torch.stack(attention_weights(model, tokens_NT))
+    torch.testing.assert_close(summary.map_TT, maps.double().mean(dim=(0, 1, 2)))
+    assert summary.sparsity == pytest.approx(float(mean_row_entropy(maps.detach())), rel=1e-5)
+    with pytest.raises(ValueError, match="no samples"):
+        summarise_attention(model, tokens_NT[:0])

@@ -155,3 +155,33 @@ def test_result_can_be_written_as_json() -> None:
     model = random_model(encoded.model_vocabulary, 8)
     text = json.dumps(evaluate(model, encoded, Order.forward(4)).to_dict(), allow_nan=False)
     assert json.loads(text)["samples"] == 5
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize("batch_size", [3, 512])
+def test_examples_are_the_first_wrong_and_the_first_right_samples(fixed: bool, batch_size: int) -> None:
+    drawn = random_dataset(40, fixed=fixed)
+    targets = [drawn.target(row) for row in range(40)]
+    dataset = SequenceDataset.from_sequences([[row // 7, row % 7] for row in range(40)], targets)
+    encoded = encode_whole(dataset)
+    order = Order((2, 0, 3, 1))
+    model = overfitted(dataset.take(np.arange(0, 40, 2)), order)  # right on what it has seen, wrong on most of the rest
+    found = evaluate(model, encoded, order, batch_size)
+    expected: dict[bool, list[dict[str, Any]]] = {True: [], False: []}
+    for row in range(40):
+        target = order.restrict(len(dataset.target(row))).apply(dataset.target(row))
+        ids = generate_plainly(model, encoded.inputs_NW[row].tolist(), 5)[: len(target) + 1]
+        generated = [("<pad>", "<sep>", "<eos>", *dataset.vocabulary.tokens)[token] for token in ids]
+        right = generated == [*target, "<eos>"]
+        tokens = {"input": dataset.input(row), "expected": [*target, "<eos>"], "generated": generated}
+        expected[right].append({"row": row, "right": right, **tokens})
+    assert len(expected[True]) > 3
+    assert len(expected[False]) > 5
+    assert found.examples_in(dataset.vocabulary.tokens) == [*expected[False][:5], *expected[True][:3]]
+    assert round(found.success_rate * 40) == len(expected[True])
+
+
+def test_examples_of_long_samples_are_cut() -> None:
+    shown = success.Example(row=0, inputs=[3] * 999, expected=[3, 2], generated=[4, 2]).to_dict(("a", "b"))
+    assert (len(shown["input"]), shown["expected"], shown["generated"]) == (256, ["a", "<eos>"], ["b", "<eos>"])
+    assert shown["right"] is False

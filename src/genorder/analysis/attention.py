@@ -1,7 +1,39 @@
 """How sparse attention is: the paper's S, low where a model reads few tokens."""
 
+from dataclasses import dataclass
+from typing import final
+
 import torch
 from torch import Tensor
+
+from genorder.models import GPT
+from genorder.models.attention_maps import attention_weights
+
+_BATCH = 64
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class AttentionSummary:
+    map_TT: Tensor  # mean weights over samples, layers and heads
+    sparsity: float  # the paper's S
+
+
+@torch.inference_mode()
+def summarise_attention(model: GPT, tokens_NT: Tensor) -> AttentionSummary:
+    """The mean map, and the mean of the maps' own S: that of the mean map would be larger."""
+    if not len(tokens_NT):
+        raise ValueError("no samples were given")
+    width = tokens_NT.shape[1]
+    total_TT = torch.zeros(width, width, dtype=torch.float64, device=tokens_NT.device)
+    entropy, maps = 0.0, 0
+    for tokens_BT in torch.split(tokens_NT, _BATCH):
+        for weights_BHTT in attention_weights(model, tokens_BT):
+            total_TT += weights_BHTT.double().sum(dim=(0, 1))
+            count = weights_BHTT.shape[0] * weights_BHTT.shape[1]
+            entropy += float(mean_row_entropy(weights_BHTT)) * count
+            maps += count
+    return AttentionSummary(total_TT / maps, entropy / maps)
 
 
 def mean_row_entropy(weights_TT: Tensor) -> Tensor:

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from genorder.reports.wording import duration as duration
+from genorder.reports.wording import percent as percent
+
 if TYPE_CHECKING:  # it imports torch, which takes seconds
     from genorder.orders import Order
     from genorder.training import Progress as TrainingProgress
@@ -56,21 +59,6 @@ def show_warnings() -> None:
     log = logging.getLogger("genorder")
     if not log.handlers:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
-
-
-def percent(rate: float) -> str:
-    return f"{100 * rate:.1f} %"
-
-
-def duration(seconds: float) -> str:
-    """`42 s`, `3 min 20 s`, `5 h 12 min`, `3 days 4 h`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{whole} s"
-    for unit, size, smaller, part in (("days", 86400, "h", 3600), ("h", 3600, "min", 60)):
-        if whole >= size:
-            return f"{whole // size} {unit} {whole % size // part} {smaller}"
-    return f"{whole // 60} min {whole % 60} s"
 
 
 def abbreviated(order: "Order", width: int = 80) -> str:

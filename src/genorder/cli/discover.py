@@ -1,7 +1,6 @@
 """`genorder discover`: find a generation order, prove it by a full training run."""
 
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,6 +20,7 @@ from genorder.cli.console import (
     say_all,
     screen,
 )
+from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.discovery import budget_within, estimated_seconds, new_problem
 from genorder.errors import InputError
@@ -34,7 +34,6 @@ from genorder.runs import (
     configure,
     discover_in,
     discovery_run,
-    keep_result,
     scratch_problem,
     split_settings,
     within_time,
@@ -115,11 +114,7 @@ def discover(
             plan = _plan(run, problem)
             emit_json(plan) if json else _show_plan(plan)
             return
-    result, was_there = keep_result(
-        run.path, run.described, source, lambda directory: _discover(directory, run, decided), command=sys.argv
-    )
-    if was_there:
-        say(f"{run.path} holds the finished run of this command; showing its result")
+    result = kept(run.path, run.described, source, lambda directory: _discover(directory, run, decided))
     emit_json(result) if json else _show(result)
 
 

@@ -7,7 +7,7 @@ from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.execution import choose_device, describe_machine, set_threads
 
-_EXTRAS = {"transformers": "bench", "accelerate": "bench"}
+_EXTRAS = {"transformers": "bench", "accelerate": "bench", "matplotlib": "figures"}
 
 
 def doctor(device: options.Device = "auto", threads: options.Threads = None, json: options.Json = False) -> None:

@@ -1,6 +1,5 @@
 """`genorder rank`: loss-profile given orders."""
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +9,13 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, progress_line, say, say_all, screen
+from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
 from genorder.presets import ExplorationConfig, family_of, resolve_exploration
-from genorder.runs import Machine, Source, configure, keep_result, rank_in, rank_run
+from genorder.runs import Machine, Source, configure, rank_in, rank_run
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import RunDirectory
 
@@ -80,9 +80,7 @@ def rank(
                 stop=stop,
             )
 
-    result, was_there = keep_result(run.path, run.described, source, work, command=sys.argv)
-    if was_there:
-        say(f"{run.path} holds the finished run of this command; showing its result")
+    result = kept(run.path, run.described, source, work)
     emit_json(result) if json else _show(result)
 
 

@@ -20,6 +20,7 @@ def status(run_dir: options.RunDir, json: options.Json = False) -> None:
                 "state": found.state,
                 "jobs": [vars(job) for job in found.jobs],
                 "progress": found.progress,
+                "failure": found.failure,
                 "result": found.result,
             }
         )
@@ -27,11 +28,13 @@ def status(run_dir: options.RunDir, json: options.Json = False) -> None:
     say(f"{run_dir}: {found.state}")
     if found.state == "interrupted":
         say("the command that started it continues it")
+    if found.failure:
+        say(f"it failed: {found.failure}")
     if found.holder:
         say(f"held by process {found.holder.pid} on {found.holder.host}, since {found.holder.since}")
     for job in found.jobs:
         say(f"done: {job.name} ({duration(job.seconds)})")
-    if found.progress and found.state != "finished":
+    if found.progress and found.state not in ("finished", "failed"):
         say(_told(found.progress))
     if found.result and "success_rate" in found.result:
         say(f"success rate {percent(found.result['success_rate'])}")

@@ -1,6 +1,5 @@
 """`genorder train`: one order, one model."""
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,12 +7,13 @@ import typer
 
 from genorder.cli import options
 from genorder.cli.console import abbreviated, duration, emit_json, percent, say, say_all, training_progress
+from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
 from genorder.presets import RunConfig, family_of, resolve
-from genorder.runs import Machine, Source, configure, keep_result, train_in, train_run
+from genorder.runs import Machine, Source, configure, train_in, train_run
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS
 
@@ -61,9 +61,7 @@ def train(
         with StopRequest() as stop, training_progress("training", resolved.training.steps) as show:
             return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=show, stop=stop)
 
-    result, was_there = keep_result(planned.path, planned.described, source, work, command=sys.argv)
-    if was_there:
-        say(f"{planned.path} holds the finished run of this command; showing its result")
+    result = kept(planned.path, planned.described, source, work)
     emit_json(result) if json else _show(result)
 
 

@@ -3,6 +3,7 @@
 import typer
 
 from genorder.cli import (
+    analyze,
     bench,
     discover,
     doctor,
@@ -12,9 +13,11 @@ from genorder.cli import (
     inspect,
     predict,
     rank,
+    report,
     status,
     tasks,
     train,
+    watch,
 )
 
 app = typer.Typer(
@@ -32,6 +35,9 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("predict")(predict.predict)
 app.command("rank")(rank.rank)
 app.command("export")(export.export)
+app.command("report")(report.report)
+app.command("watch")(watch.watch)
+app.command("analyze")(analyze.analyze)
 app.command("status")(status.status)
 app.command("doctor")(doctor.doctor)
 app.command("bench")(bench.bench)

@@ -4,21 +4,44 @@ Axes: B batch, Q predictions (targets and EOS), L targets.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, final
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from genorder.data import EncodedDataset, arrange
-from genorder.data.encoding import IGNORED, restrict_orders
+from genorder.data.encoding import IGNORED, PAD, decode_tokens, restrict_orders
 from genorder.errors import Interrupted
 from genorder.evaluation.decoding import BATCH_SIZE, generate_greedily
 from genorder.execution import StopRequest
 from genorder.models import GPT
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
+
+_WRONG_SHOWN, _RIGHT_SHOWN = 5, 3  # samples kept to be looked at: the first of each kind
+_TOKENS_SHOWN = 256  # of each sequence of such a sample
+
+
+@final
+@dataclass(frozen=True)
+class Example:
+    """One test sample and what was generated for it, in the order of emission; model ids, EOS included."""
+
+    row: int  # in the split
+    inputs: list[int]
+    expected: list[int]
+    generated: list[int]
+
+    def to_dict(self, tokens: tuple[str, ...]) -> dict[str, Any]:
+        """In the user's own tokens, the first of each sequence; `tokens` are those of the vocabulary."""
+        named = {
+            name: decode_tokens(np.array(ids[:_TOKENS_SHOWN], dtype=np.int64), tokens)
+            for name, ids in (("input", self.inputs), ("expected", self.expected), ("generated", self.generated))
+        }
+        return {"row": self.row, "right": self.expected == self.generated, **named}
 
 
 @final
@@ -33,9 +56,15 @@ class Evaluation:
     loss_by_target: list[float]
     eos_error_rate: float
     eos_loss: float
+    examples: list[Example] = field(default_factory=list, repr=False)  # the first wrong ones, then the first right
 
     def to_dict(self) -> dict[str, Any]:
-        return {**vars(self), "success_rate_interval": list(self.success_rate_interval)}
+        """The rates; the examples are not in it, which need a vocabulary to be read."""
+        rates = {name: value for name, value in vars(self).items() if name != "examples"}
+        return {**rates, "success_rate_interval": list(self.success_rate_interval)}
+
+    def examples_in(self, tokens: tuple[str, ...]) -> list[dict[str, Any]]:
+        return [example.to_dict(tokens) for example in self.examples]
 
 
 def wilson_interval(successes: int, samples: int) -> tuple[float, float]:
@@ -68,6 +97,7 @@ def evaluate(
     successes = matches = 0
     # One slot per target index, and a last one for EOS.
     counted, wrong, lost = (np.zeros(targets + 1) for _ in range(3))
+    shown = _Shown()
     for rows_B in torch.split(torch.arange(len(encoded), device=device), batch_size):
         if stop is not None and stop.requested:
             raise Interrupted("stopped while evaluating; the same command continues")
@@ -76,6 +106,7 @@ def evaluate(
         generated_BQ = generate_greedily(model, encoded.inputs_NW[rows_B], targets + 1, batch_size)
         wrong_BQ = (generated_BQ != batch.labels_BQ) & counts_BQ
         successes += int((~wrong_BQ.any(dim=1)).sum())
+        shown.add(encoded, rows_B, batch.labels_BQ, generated_BQ)
         logits_BQV = target_logits(model, batch)
         losses_BQ = token_losses(logits_BQV, batch)
         matches += int((~((logits_BQV.argmax(dim=-1) != batch.labels_BQ) & counts_BQ).any(dim=1)).sum())
@@ -97,4 +128,27 @@ def evaluate(
         loss_by_target=(lost / seen)[:targets].tolist(),
         eos_error_rate=float(wrong[targets] / seen[targets]),
         eos_loss=float(lost[targets] / seen[targets]),
+        examples=[*shown.wrong, *shown.right],
     )
+
+
+class _Shown:
+    """Gathers the first few samples of each kind."""
+
+    def __init__(self) -> None:
+        self.wrong: list[Example] = []
+        self.right: list[Example] = []
+
+    def add(self, encoded: EncodedDataset, rows_B: Tensor, labels_BQ: Tensor, generated_BQ: Tensor) -> None:
+        right_B = ((labels_BQ == generated_BQ) | (labels_BQ == IGNORED)).all(dim=1).cpu()
+        for kept, most, chosen_B in ((self.wrong, _WRONG_SHOWN, ~right_B), (self.right, _RIGHT_SHOWN, right_B)):
+            for place in chosen_B.nonzero()[: most - len(kept), 0].tolist():
+                counts_Q = labels_BQ[place] != IGNORED
+                kept.append(
+                    Example(
+                        row=int(rows_B[place]),
+                        inputs=[token for token in encoded.inputs_NW[rows_B[place]].tolist() if token != PAD],
+                        expected=labels_BQ[place][counts_Q].tolist(),
+                        generated=generated_BQ[place][counts_Q].tolist(),
+                    )
+                )

@@ -10,7 +10,7 @@ from genorder.runs.discover import (
 )
 from genorder.runs.finished import FinishedRun, read_finished_run, source_of_run
 from genorder.runs.given import Given, configure_given
-from genorder.runs.keeping import Machine, keep_result
+from genorder.runs.keeping import Machine, keep_result, run_path
 from genorder.runs.rank import JUDGES, RankRun, rank_in, rank_run
 from genorder.runs.source import Source, configure
 from genorder.runs.train import TrainRun, train_in, train_run
@@ -32,6 +32,7 @@ __all__ = [
     "rank_in",
     "rank_run",
     "read_finished_run",
+    "run_path",
     "scratch_problem",
     "source_of_run",
     "split_settings",

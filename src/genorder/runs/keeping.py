@@ -1,6 +1,7 @@
 """What a run is done on, what it is called, and how its result is kept."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -54,9 +55,16 @@ def keep_result(
     work: Callable[[RunDirectory], dict[str, Any]],
     *,
     command: Sequence[str],
+    around: Callable[[RunDirectory], AbstractContextManager[None]] | None = None,
 ) -> tuple[dict[str, Any], bool]:
-    """The result of `work` in the run directory, and whether it is there from an earlier time."""
-    with RunDirectory.open(path, described, command=command, environment=describe_machine()) as directory:
+    """The result of `work` in the run directory, and whether it is there from an earlier time.
+
+    `around` is entered when the directory is open, and left when the result is there or the work has failed.
+    """
+    with (
+        RunDirectory.open(path, described, command=command, environment=describe_machine()) as directory,
+        around(directory) if around else nullcontext(),
+    ):
         result = directory.read_result()
         if result is not None:
             return result, True

@@ -30,6 +30,7 @@ _ENVIRONMENT = "environment.json"
 _JOURNAL = "journal.sqlite"
 _PROGRESS = "progress.json"
 _RESULT = "result.json"
+_FAILURE = "failure.json"
 _CHECKPOINTS = "checkpoints"
 
 _STARTS_KEPT = 20
@@ -71,6 +72,8 @@ class RunDirectory:
             _refuse_foreign(path)  # again: only now can no other process be filling it
             _start_or_continue(path, to_plain(config))
             _remove_leftovers(path)
+            with refusing_write_errors(path):
+                (path / _FAILURE).unlink(missing_ok=True)  # a new start is a new chance
             _note_start(path, command, environment)
             journal = stack.enter_context(Journal(path / _JOURNAL))
             return cls(path, journal, stack.pop_all())
@@ -92,6 +95,11 @@ class RunDirectory:
         """Write the result durably; from now on the run counts as finished."""
         write_json_atomic(self.path / _RESULT, to_plain(result))
 
+    def write_failure(self, reason: str) -> None:
+        """Note, for those who look at the run later, why it ended without a result; the next start forgets it."""
+        with suppress(InputError):  # the failure itself is what the user must hear of
+            write_json_atomic(self.path / _FAILURE, {"reason": reason})
+
     def write_progress(self, progress: Mapping[str, Any]) -> None:
         """Tell watchers how far the run is. Cheap, and lost in a power cut: nothing is resumed from it."""
         with suppress(InputError):  # a full disk must not end a run for the sake of a notice
@@ -112,12 +120,13 @@ class RunDirectory:
 @final
 @dataclass(frozen=True, kw_only=True)
 class RunStatus:
-    state: Literal["finished", "running", "interrupted"]
+    state: Literal["finished", "running", "interrupted", "failed"]
     config: dict[str, Any]
     jobs: list[FinishedJob]
     result: dict[str, Any] | None
     holder: Holder | None  # None also for a running run, if its holder could not be read
     progress: dict[str, Any] | None  # as last told, also by a run that was interrupted since
+    failure: str | None = None  # why the last start ended without a result, if it was not interrupted
 
 
 def read_status(path: Path | str) -> RunStatus:
@@ -137,13 +146,16 @@ def read_status(path: Path | str) -> RunStatus:
         progress = _read_object(path / _PROGRESS)
     except InputError:
         progress = None  # written without waiting for the disk, so a power cut may have emptied it
+    failure = _read_object(path / _FAILURE) if result is None else None
+    ended: Literal["finished", "failed", "interrupted"] = "failed" if failure else "interrupted"
     return RunStatus(
-        state="running" if held else "interrupted" if result is None else "finished",
+        state="running" if held else ended if result is None else "finished",
         config=config,
         jobs=_read_jobs(path / _JOURNAL),
         result=result,
         holder=holder,
         progress=progress,
+        failure=str(failure.get("reason", "")) if failure else None,
     )
 
 

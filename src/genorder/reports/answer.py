@@ -1,0 +1,200 @@
+"""The answer of a run in a sentence, the evidence for it, and what speaks against trusting it."""
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from genorder.reports.run import ReportedRun
+from genorder.reports.tables import ranked_rows
+from genorder.reports.wording import count_of, duration, number, percent, percent_range
+
+_FEW_TEST, _FEW_TRAINING = 200, 1_000  # samples below which a reader is warned
+_AGREED = 0.95  # share of pairs of targets in the same sequence, below which models of different seeds disagree
+_LEARNT = 0.9  # success rate below which the task counts as not learnt
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    sentence: str
+    evidence: list[str] = field(default_factory=list)
+
+
+def answer(run: ReportedRun) -> Answer:
+    if run.state != "finished":
+        return _unfinished(run)
+    if run.verb == "discover":
+        return _of_discovery(run)
+    if run.verb == "rank":
+        return _of_ranking(run)
+    if "success_rate" in run.result:
+        return Answer(f"Trained in the order {_named(run, run.order)}: {_success(run.result)}.")
+    if run.verb == "analyze attention":
+        return _of_attention(run)
+    return Answer("This run has finished.")
+
+
+def _unfinished(run: ReportedRun) -> Answer:
+    lead = {
+        "running": "This run is at work; what follows is what it has so far.",
+        "interrupted": "This run was interrupted before its end; the command that started it continues it.",
+        "failed": f"This run failed: {run.failure}",
+    }[run.state]
+    evidence = [f"{count_of(len(run.jobs), 'job')} finished"]
+    if run.progress and run.state != "failed":
+        evidence.append(told(run.progress))
+    return Answer(lead, evidence)
+
+
+def told(progress: dict[str, Any]) -> str:
+    """How far a run is, as it last told."""
+    if "jobs" in progress:
+        return f"{progress['stage']}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
+    spent = duration(progress.get("seconds", 0.0))
+    return f"{progress['stage']}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}, {spent}"
+
+
+def _of_discovery(run: ReportedRun) -> Answer:
+    result = run.result
+    lead = f"Emit the targets in this order: {_named(run, run.order)}"
+    if "success_rate" not in result:
+        return Answer(f"{lead}. It wins the race of short trainings; no model was trained to the end.", _raced(run))
+    evidence = [f"this order: {_success(result)}"]
+    given = result.get("given")
+    if result["order"] == result["given_order"]:
+        evidence.append("it is the given order")
+    elif given:
+        evidence.append(f"given order: {_success(given)}")
+    if "cost_ratio" in result:
+        evidence.append(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
+    return Answer(f"{lead}.", evidence)
+
+
+def _raced(run: ReportedRun) -> list[str]:
+    rows = ranked_rows(run)
+    given = list(range(len(rows[0]["order"])))
+    wanted = {"this order": run.order, "given order": given, "its reverse": given[::-1]}
+    steps = run.config["config"]["race"]["round_steps"]
+    lines = []
+    for name, order in wanted.items():
+        row = next((row for row in rows if row["order"] == order), None)
+        if row is not None and not (name != "this order" and order == run.order):
+            loss = "diverged" if row["loss"] is None else f"validation loss {number(row['loss'])}"
+            error = "" if row["standard_error"] is None else f" ± {number(row['standard_error'])}"
+            lines.append(f"{name}: {loss}{error} after {steps[len(row['losses']) - 1]:,} steps")
+    return lines
+
+
+def _of_ranking(run: ReportedRun) -> Answer:
+    rows = ranked_rows(run)
+    best = rows[0]
+    tied = sum(row["tied_with_best"] for row in rows) - 1
+    loss = "not finite" if best["loss"] is None else number(best["loss"])
+    error = "" if best["standard_error"] is None else f" ± {number(best['standard_error'])}"
+    evidence = [f"validation loss {loss}{error}", f"{count_of(tied, 'other order')} tied with it"]
+    return Answer(f"Of {count_of(len(rows), 'order')}, the first is {_named(run, best['order'])}.", evidence)
+
+
+def _of_attention(run: ReportedRun) -> Answer:
+    rows = sorted(run.result["attention"], key=lambda row: row["sparsity"])
+    lines = [f"{row['name']}: S = {row['sparsity']:.3f}, success rate {percent(row['success_rate'])}" for row in rows]
+    lead = f"Attention is sparsest in the order {rows[0]['name']}" if len(rows) > 1 else "Attention of one order"
+    return Answer(f"{lead} (smaller S: fewer tokens are read).", lines)
+
+
+def _named(run: ReportedRun, order: list[int] | None) -> str:
+    if order is None:
+        return "unknown"
+    true = run.true_text(order) if run.shuffled else ""
+    return f"{run.order_text(order)}{f' (true indices {true})' if true else ''}"
+
+
+def _success(result: dict[str, Any]) -> str:
+    interval = percent_range(result["success_rate_interval"])
+    samples = count_of(result["samples"], "test sample")
+    return f"{percent(result['success_rate'])} of {samples} wholly right ({interval})"
+
+
+def caveats(run: ReportedRun) -> list[str]:
+    """In plain words, what a reader should know before believing the answer."""
+    if run.state != "finished":
+        return ["The run has no result yet: every figure below is partial."] if run.jobs else []
+    return [*_search_caveats(run), *_race_caveats(run), *_test_caveats(run), *_data_caveats(run)]
+
+
+def _search_caveats(run: ReportedRun) -> list[str]:
+    details = run.result.get("proposed", {}).get("details", {})
+    found = []
+    if details.get("verdict", "order found") != "order found":
+        found.append(f"The search says: {details['verdict']}. {details['advice']}")
+    restarts = run.config.get("search", {}).get("restarts")
+    if restarts == 1:
+        found.append(
+            "One model was read, from one seed: whether another would construct the same order was not measured "
+            "(--set search.restarts=3 measures it)."
+        )
+    elif details.get("agreement", 1.0) < _AGREED:
+        found.append(
+            f"Models of different seeds agree on the sequence of only {percent(details['agreement'])} of the pairs of "
+            "targets: parts of the order may be arbitrary."
+        )
+    return found
+
+
+def _race_caveats(run: ReportedRun) -> list[str]:
+    rows = ranked_rows(run)
+    found = []
+    tied = run.result.get("tied_orders") or []
+    if tied:
+        found.append(
+            f"The race could not separate this order from {count_of(len(tied), 'other')}; the search's ranking decided."
+        )
+    elif run.verb == "rank" and (ties := sum(row["tied_with_best"] for row in rows)) > 1:
+        found.append(f"{ties:,} orders lie within the noise of the best: their sequence means nothing.")
+    diverged = sum(row["loss"] is None for row in rows)
+    if diverged:
+        found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")
+    proposals = run.result.get("proposed", {}).get("proposals") or []
+    if proposals and proposals[0]["order"] != run.order:
+        found.append("The race preferred another order than the one that the search put first.")
+    if run.verb == "discover" and "success_rate" not in run.result:
+        found.append("Short trainings show which order learns faster, not whether the task is learnt in the end.")
+    return found
+
+
+def _test_caveats(run: ReportedRun) -> list[str]:
+    result = run.result
+    if "success_rate" not in result:
+        return []
+    found = []
+    if result["samples"] < _FEW_TEST:
+        samples = count_of(result["samples"], "test sample")
+        found.append(
+            f"Only {samples}: the true rate may lie anywhere in {percent_range(result['success_rate_interval'])}."
+        )
+    if result["success_rate"] < _LEARNT:
+        found.append(
+            f"The task was not learnt to the end ({percent(result['success_rate'])}): more steps, a larger model, more "
+            "data or another order may help."
+        )
+    given = result.get("given")
+    if given and result.get("order") != result.get("given_order"):
+        if result["success_rate_interval"][0] <= given["success_rate_interval"][1]:
+            found.append("The success rate is not higher than that of the given order beyond the noise.")
+    elif run.verb == "discover" and not given:
+        found.append("The given order was not trained (--no-baseline): what the found one gains is not measured.")
+    found.append("Each order was trained once, from one seed: another seed gives other weights and other errors.")
+    return found
+
+
+def _data_caveats(run: ReportedRun) -> list[str]:
+    data = run.config.get("data", {})
+    samples = data.get("samples", {})
+    found = []
+    if samples.get("train", _FEW_TRAINING) < _FEW_TRAINING:
+        found.append(f"Only {count_of(samples['train'], 'training sample')}: a model may learn them by heart.")
+    if run.shuffled:
+        found.append(
+            "The task's target columns are stored shuffled, in secret: the given order is that shuffle, and not the "
+            "task's own."
+        )
+    return found

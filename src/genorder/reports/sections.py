@@ -1,0 +1,219 @@
+"""The parts of a report, top to bottom: what applies to the run at hand, each with its figures and its tables."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, final
+
+from genorder.reports import figures
+from genorder.reports.attention import attention_section_parts
+from genorder.reports.figures import Drawing
+from genorder.reports.path import configuration_table, path_table, versions_table
+from genorder.reports.run import TRAINED, ReportedRun
+from genorder.reports.samples import Sample, samples_of
+from genorder.reports.tables import (
+    Curve,
+    Table,
+    above_diagonal,
+    candidate_curves,
+    curve_table,
+    dependencies_of,
+    dependency_matrix,
+    dependency_table,
+    order_table,
+    position_table,
+    race_curves,
+    ranked_rows,
+    ranking_table,
+    time_table,
+    training_curves,
+)
+
+_MOST_STRIP = 200  # targets of an order that are shown one by one
+
+
+@final
+@dataclass(frozen=True)
+class Part:
+    """A figure, if any, and the table under it."""
+
+    table: Table | None
+    caption: str
+    drawing: Drawing | None = None
+    open: bool = False  # shown without asking
+
+
+@final
+@dataclass(frozen=True)
+class Section:
+    name: str  # of the anchor
+    heading: str
+    prose: list[str] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    strip: list[tuple[str, str]] = field(default_factory=list)  # target and, where known, its true index
+    samples: list[tuple[str, list[Sample]]] = field(default_factory=list)  # by the order that was trained
+
+
+def sections_of(run: ReportedRun) -> list[Section]:
+    makers: list[Callable[[ReportedRun], Section | None]] = [
+        _order, _dependencies, _attention, _ranking, _curves, _positions, _samples, _path, _time, _configuration,
+    ]  # fmt: skip
+    return [section for make in makers if (section := make(run)) is not None]
+
+
+def _order(run: ReportedRun) -> Section | None:
+    table = order_table(run)
+    if table is None or run.order is None:
+        return None
+    heading = {"rank": "The order that ranks first", "train": "The order"}.get(run.verb, "The order found")
+    names = [run.target(column) for column in range(len(run.order))]
+    true = run.true_of_column
+    strip = [(run.target(column), f"true {true[column]}" if run.shuffled else "") for column in run.order[:_MOST_STRIP]]
+    prose = ["Read from left to right: the target that is emitted first, second, and so on."]
+    if len(run.order) > _MOST_STRIP:
+        prose.append(f"The first {_MOST_STRIP} of {len(run.order)} targets; the table has them all.")
+    drawing = figures.order_drawing(run.order, names)
+    return Section("order", heading, prose, [Part(table, "Order of emission", drawing)], strip)
+
+
+def _dependencies(run: ReportedRun) -> Section | None:
+    table = dependency_table(run)
+    if table is None or run.order is None:
+        return None
+    heading = "What each target is computed from"
+    if not any(dependency["targets"] for dependency in dependencies_of(run)):
+        prose = ["No target was found to be computed from another: each from the input alone, or from nothing."]
+        return Section("dependencies", heading, prose, [Part(table, heading)])
+    given = list(range(len(run.order)))
+    parts = []
+    for name, order, where in (("dependencies-found", run.order, "found"), ("dependencies-given", given, "given")):
+        matrix = dependency_matrix(run, order)
+        assert matrix is not None
+        later, needs = above_diagonal(matrix), sum(value > 0 for row in matrix.values for value in row)
+        told = (
+            "every target needs earlier ones only" if later == 0 else f"{later} of {needs} needs are of later targets"
+        )
+        drawing = figures.matrix_drawing(
+            name,
+            f"In the {where} order: {told}",
+            f"Matrix of targets by targets; a mark where the row's target is computed from the column's. {told}.",
+            matrix,
+            "rise of loss",
+        )
+        parts.append(Part(table if where == "found" else None, heading, drawing))
+    prose = [
+        "A row is a target, a column a target that it may be computed from. The stronger the mark, the more the loss "
+        "of the row rises when the column's tokens are shuffled among the samples. In a good order nothing stands "
+        "right of the diagonal: all that a target needs was emitted before it."
+    ]
+    if run.order != run.result["proposed"]["proposals"][0]["order"]:
+        prose.append("Measured in the order that the search put first, which is not the one that won the race.")
+    return Section("dependencies", heading, prose, parts)
+
+
+def _attention(run: ReportedRun) -> Section | None:
+    if "attention" not in run.result:
+        return None
+    table, drawings = attention_section_parts(run)
+    prose = [
+        "Rows are the positions that read, columns those that are read, mean over test samples: first the inputs x, "
+        "then the separator, then the targets in the order of emission. S is the mean entropy of the rows, in nats: "
+        "the smaller, the fewer tokens are read."
+    ]
+    parts = [Part(table, "Sparsity by order", open=True), *(Part(None, "", drawing) for drawing in drawings)]
+    return Section("attention", "Attention", prose, parts)
+
+
+def _ranking(run: ReportedRun) -> Section | None:
+    table = ranking_table(run)
+    if table is None:
+        return None
+    rows = ranked_rows(run)
+    raced = "left_after_round" in rows[0]
+    steps: list[int] | None = None
+    prose = ["Bars are standard errors. Orders that are tied with the best cannot be told apart from it by these data."]
+    if raced:
+        steps = run.result.get("round_steps") or run.config["config"]["race"]["round_steps"]
+        prose.append("Losses of different rounds come from trainings of different length and are not comparable.")
+    if all(row["loss"] is None for row in rows):
+        return Section("ranking", "The ranking", ["No order has a finite loss."], [Part(table, "All orders")])
+    drawing = figures.ranking_drawing(rows, steps)
+    heading = "The race" if run.verb == "discover" else "The ranking"
+    return Section("ranking", heading, prose, [Part(table, "The orders", drawing)])
+
+
+def _curves(run: ReportedRun) -> Section | None:
+    parts = []
+    sources: list[tuple[str, str, list[Curve], str]] = [
+        ("curves-race", "Short trainings of the raced orders", race_curves(run), "training loss"),
+        ("curves-candidates", "Candidates of the mixture run", candidate_curves(run), "validation loss"),
+        ("curves-final", "Training to the end", training_curves(run), "training loss"),
+    ]
+    for name, caption, curves, what in sources:
+        if curves:
+            drawing = figures.curves_drawing(name, caption, curves, what)
+            parts.append(Part(curve_table(curves[:60]), caption, drawing))
+    prose = ["Every round starts afresh. Thin lines are earlier rounds."] if race_curves(run) else []
+    return Section("curves", "How the loss falls", prose, parts) if parts else None
+
+
+def _positions(run: ReportedRun) -> Section | None:
+    table = position_table(run)
+    if table is None:
+        return None
+    both = "error rate, given order" in [column.name for column in table.columns]
+    first = "this order" if both else "error rate"
+    errors = {"error rate": first, **({"error rate, given order": "given order"} if both else {})}
+    losses = {"loss": "this order" if both else "loss", **({"loss, given order": "given order"} if both else {})}
+    drawings = (
+        figures.bars_drawing("errors", "Error rate by target", table, "target", errors, "wrong, %", scale=100),
+        figures.bars_drawing("losses", "Loss by target", table, "target", losses, "loss, nats"),
+    )
+    prose = ["On the test samples: errors by greedy generation, losses with the true targets before it fed in."]
+    parts = [Part(table, "By target", drawings[0]), Part(None, "", drawings[1])]
+    return Section("positions", "Where the errors are", prose, parts)
+
+
+def _samples(run: ReportedRun) -> Section | None:
+    found = [(TRAINED[name], samples) for name in TRAINED if (samples := samples_of(run, name))]
+    if not found:
+        return None
+    if run.verb == "train":
+        found = [("this order", samples) for _, samples in found]
+    prose = [
+        "The first test samples that came out wrong, then some that came out right, in the order of emission. A wrong "
+        "token is marked and underlined, with the right one below it. After a first error the model goes on from it."
+    ]
+    return Section("samples", "Some test samples", prose, samples=found)
+
+
+def _path(run: ReportedRun) -> Section | None:
+    table = path_table(run)
+    if table is None:
+        return None
+    prose = []
+    details = run.result.get("proposed", {}).get("details", {})
+    if "verdict" in details:
+        prose.append(f"{details['verdict'].capitalize()}. {details['advice']}")
+    losses: dict[str, Any] = details.get("losses", {})
+    if losses:
+        prose.append(
+            f"Loss under the profiler: the found order {losses['best']:.3f}, its reverse {losses['reverse']:.3f}, "
+            f"random orders {losses['random']:.3f}, guessing by frequency {losses['blind']:.3f}."
+        )
+    return Section("path", "The path of the search", prose, [Part(table, "Stages", open=True)])
+
+
+def _time(run: ReportedRun) -> Section | None:
+    table = time_table(run)
+    if not table.rows:
+        return None
+    drawing = figures.time_drawing(table, "part", "Seconds by part")
+    return Section("time", "Where the time went", [], [Part(table, "Seconds", drawing)])
+
+
+def _configuration(run: ReportedRun) -> Section:
+    versions = versions_table(run)
+    parts = [Part(configuration_table(run), "All settings")]
+    if versions:
+        parts.append(Part(versions, "Machine and versions"))
+    return Section("configuration", "To repeat it", [], parts)

@@ -1,0 +1,160 @@
+"""Figures of a run for a paper: SVG, PDF and PNG, drawn by matplotlib from the report's tables."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from genorder.errors import InputError
+from genorder.reports.attention import attention_matrix
+from genorder.reports.run import ReportedRun
+from genorder.reports.tables import (
+    Curve,
+    Matrix,
+    candidate_curves,
+    dependency_matrix,
+    position_table,
+    race_curves,
+    ranked_rows,
+    training_curves,
+)
+from genorder.store import ensure_writable_directory, write_bytes_atomic
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FORMATS = ("svg", "pdf", "png")
+_COLUMN, _PAGE = 3.4, 7.0  # inches: the width of a column, of a page
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+_LINES = ("-", "--", "-.", ":")
+_STYLE: Any = {
+    "font.size": 8, "axes.titlesize": 8, "legend.fontsize": 7, "font.family": "sans-serif", "pdf.fonttype": 42,
+    "svg.hashsalt": "genorder", "axes.spines.top": False, "axes.spines.right": False, "text.parse_math": False,
+    "axes.linewidth": 0.6, "lines.linewidth": 1.2,
+}  # fmt: skip
+_MOST_CURVES, _MOST_RANKS, _MOST_NAMES = 6, 60, 24
+
+Painter = Callable[["Axes"], None]
+
+
+def write_figures(run: ReportedRun, folder: Path) -> list[Path]:
+    """One file per figure and format. Raises InputError where there is nothing to draw, or no matplotlib."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise InputError("--figures needs matplotlib: pip install 'genorder[figures]'") from None
+    painters = _painters(run)
+    if not painters:
+        raise InputError(f"{run.path} has nothing to draw yet: it is {run.state}")
+    ensure_writable_directory(folder)
+    written = []
+    with mpl.rc_context(_STYLE):
+        for name, (width, height, paint) in painters.items():
+            figure = Figure(figsize=(width, height), layout="constrained")
+            paint(figure.subplots())
+            for kind in FORMATS:
+                target = folder / f"{name}.{kind}"
+                write_bytes_atomic(target, _drawn(figure, kind), durable=False)
+                written.append(target)
+    return written
+
+
+def _drawn(figure: Any, kind: str) -> bytes:
+    import io
+
+    stream = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    figure.savefig(stream, format=kind, dpi=300, metadata=undated)
+    return stream.getvalue()
+
+
+def _painters(run: ReportedRun) -> dict[str, tuple[float, float, Painter]]:
+    """By name: width, height in inches, and what draws it. Only what the run has data for."""
+    found: dict[str, tuple[float, float, Painter]] = {}
+    if run.order is not None:
+        order = run.order
+        found["order"] = (_COLUMN, _COLUMN, lambda axes: _paint_order(axes, order))
+        for name, sequence in (("found", order), ("given", list(range(len(order))))):
+            matrix = dependency_matrix(run, sequence)
+            if matrix is not None:
+                found[f"dependencies_{name}"] = (_COLUMN, _COLUMN, _matrix_painter(matrix, "is read", "target"))
+    for place, row in enumerate(run.result.get("attention", [])):
+        painter = _matrix_painter(attention_matrix(run, place), "read", "reading", f"S = {row['sparsity']:.3f}")
+        found[f"attention_{place}"] = (_COLUMN, _COLUMN, painter)
+    rows = [row for row in ranked_rows(run) if row["loss"] is not None]
+    if rows:
+        found["ranking"] = (_COLUMN, 2.4, lambda axes: _paint_ranking(axes, rows))
+    sources = (("race_curves", race_curves(run)), ("candidate_curves", candidate_curves(run)),
+               ("training_curves", training_curves(run)))  # fmt: skip
+    for name, curves in sources:
+        if curves:
+            found[name] = (_COLUMN, 2.4, _curve_painter(curves))
+    if position_table(run) is not None:
+        found["error_rates"] = (_PAGE, 2.2, lambda axes: _paint_errors(axes, run))
+    return found
+
+
+def _paint_order(axes: "Axes", order: Sequence[int]) -> None:
+    axes.plot(order, range(len(order)), "s", color=_COLOURS[0], markersize=max(1.0, min(6.0, 120 / len(order))))
+    axes.set(xlabel="target, in the given order", ylabel="step", aspect="equal")
+    axes.invert_yaxis()
+
+
+def _matrix_painter(matrix: Matrix, across: str, down: str, title: str = "") -> Painter:
+    def paint(axes: "Axes") -> None:
+        image = axes.imshow(matrix.values, cmap="Blues", vmin=0.0, interpolation="nearest")
+        axes.figure.colorbar(image, ax=axes, shrink=0.7)
+        places = range(0, len(matrix.names), -(-len(matrix.names) // _MOST_NAMES))
+        names = [matrix.names[place] for place in places]
+        axes.set_xticks(list(places), names, rotation=90, fontsize=6)
+        axes.set_yticks(list(places), names, fontsize=6)
+        axes.set(xlabel=across, ylabel=down, title=title)
+
+    return paint
+
+
+def _paint_ranking(axes: "Axes", rows: Sequence[dict[str, Any]]) -> None:
+    shown = rows[:_MOST_RANKS]
+    for tied, colour, marker in ((True, _COLOURS[1], "o"), (False, _COLOURS[0], "s")):
+        chosen = [row for row in shown if bool(row["tied_with_best"]) is tied]
+        axes.errorbar(
+            [row["rank"] for row in chosen], [row["loss"] for row in chosen],
+            yerr=[row["standard_error"] or 0.0 for row in chosen], fmt=marker, color=colour, markersize=3,
+            label="tied with the best" if tied else "behind it",
+        )  # fmt: skip
+    axes.set(xlabel="rank", ylabel="validation loss")
+    axes.legend(frameon=False)
+
+
+def _curve_painter(curves: Sequence[Curve]) -> Painter:
+    """The last round of each order."""
+    last = list({curve.group: curve for curve in curves}.values())[:_MOST_CURVES]
+
+    def paint(axes: "Axes") -> None:
+        for place, curve in enumerate(last):
+            label = curve.name if len(curve.name) <= 34 else f"{curve.name[:33]}…"
+            colour, line = _COLOURS[place], _LINES[place % len(_LINES)]
+            axes.plot(curve.steps, curve.losses, label=label, color=colour, linestyle=line)
+        axes.set(xlabel="step", ylabel="loss")
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, fontsize=5)
+
+    return paint
+
+
+def _paint_errors(axes: "Axes", run: ReportedRun) -> None:
+    table = position_table(run)
+    assert table is not None
+    names = [str(name) for name in table.column("target")]
+    columns = [column.name for column in table.columns if column.name.startswith("error rate")]
+    width = 0.8 / len(columns)
+    for place, column in enumerate(columns):
+        values = [100 * float(value or 0.0) for value in table.column(column)]
+        at = [step + place * width for step in range(len(names))]
+        label = "given order" if "given" in column else "this order"
+        axes.bar(at, values, width, color=_COLOURS[place], label=label, hatch=("", "///")[place % 2])
+    stride = -(-len(names) // 40)
+    axes.set_xticks(list(range(0, len(names), stride)), names[::stride], rotation=90, fontsize=6)
+    axes.set(xlabel="target, in the order of emission", ylabel="wrong, %")
+    if len(columns) > 1:
+        axes.legend(frameon=False)

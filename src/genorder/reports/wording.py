@@ -1,0 +1,52 @@
+"""How numbers, times and tokens are written, on the screen and in reports."""
+
+import unicodedata
+from collections.abc import Sequence
+
+_INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate, private use, line separators
+
+
+def percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
+
+
+def percent_range(interval: Sequence[float]) -> str:
+    """`99.3 to 99.9 %`."""
+    low, high = interval
+    return f"{100 * low:.1f} to {100 * high:.1f} %"
+
+
+def duration(seconds: float) -> str:
+    """`42 s`, `3 min 20 s`, `5 h 12 min`, `3 days 4 h`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{whole} s"
+    for unit, size, smaller, part in (("days", 86400, "h", 3600), ("h", 3600, "min", 60)):
+        if whole >= size:
+            return f"{whole // size} {unit} {whole % size // part} {smaller}"
+    return f"{whole // 60} min {whole % 60} s"
+
+
+def number(value: float) -> str:
+    """Four digits that count: `0.001567`, `3.172`, `12,345`."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}" if abs(value) >= 1e-4 else f"{value:.2e}"
+
+
+def visible(text: str, most: int = 60) -> str:
+    """A token or name as one line of text that shows what it holds: escapes for what cannot be seen, cut if long."""
+    shown = "".join(_escape(character) if unicodedata.category(character) in _INVISIBLE else character for character in
+                    text[: most + 1])  # fmt: skip
+    return shown if len(text) <= most else f"{shown[: most - 1]}…"
+
+
+def _escape(character: str) -> str:
+    return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\u{ord(character):04x}"
+
+
+def count_of(amount: int, thing: str) -> str:
+    """`1 order`, `1,000 orders`."""
+    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"

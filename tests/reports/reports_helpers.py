@@ -1,0 +1,106 @@
+"""Small real runs for reports, and runs of known numbers."""
+
+import dataclasses
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from genorder.cli.app import run
+from genorder.reports.run import ReportedRun
+from genorder.store import FinishedJob
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</script>", "\x1b[31mred", "\u202eright to left", "שלום", '"onload="alert(1)',
+    "{{ 7 * 7 }}", "<b>bold</b>",
+]  # fmt: skip
+HOSTILE_NAME = "<img src=x onerror=alert(1)>.jsonl"
+
+SMALL_MODEL = ("layers=1", "heads=2", "width=16", "feedforward=32")
+FEW = ("samples.train=300", "samples.validation=20", "samples.test=30")
+EXPLORING = (
+    *FEW, "profiler.training.steps=8", "profiler.training.batch_size=8", "race.training.batch_size=8",
+    "race.round_steps=[3,6]", *(f"{part}.model.{size}" for part in ("profiler", "race") for size in SMALL_MODEL),
+)  # fmt: skip
+FINAL = (
+    "any_order.training.steps=24", "any_order.training.batch_size=16", "final.training.steps=8",
+    "final.training.batch_size=8", *(f"final.model.{size}" for size in SMALL_MODEL),
+)  # fmt: skip
+FIXED = (*FEW, "training.batch_size=8", *(f"model.{size}" for size in SMALL_MODEL))
+
+
+def genorder(*arguments: object, settings: tuple[str, ...] = (), code: int = 0) -> None:
+    changes = [part for setting in settings for part in ("--set", setting)]
+    assert run([*map(str, arguments), *changes]) == code
+
+
+def write_hostile_data(folder: Path) -> Path:
+    """Targets that are a shift of the inputs, all of them tokens that a careless page would run or be broken by."""
+    rng = random.Random(0)
+    path = folder / HOSTILE_NAME
+    rows = set()
+    while len(rows) < 340:
+        rows.add(tuple(rng.randrange(len(HOSTILE)) for _ in range(4)))
+    with path.open("w", encoding="utf-8") as file:
+        for row in sorted(rows):
+            target = [(a + b) % len(HOSTILE) for a, b in zip(row, row[1:] + row[:1], strict=True)]
+            sample = {"input": [HOSTILE[token] for token in row], "target": [HOSTILE[token] for token in target]}
+            file.write(json.dumps(sample) + "\n")
+    return path
+
+
+def known_run(**changes: Any) -> ReportedRun:
+    """A discovery of three targets, of numbers that can be checked by hand; columns 0, 1, 2 are the true 2, 0, 1."""
+    raced = [
+        {"order": [1, 2, 0], "losses": [0.5, 0.1], "standard_errors": [0.05, 0.01], "left_after_round": None,
+         "tied_with_best": True, "diverged": False, "curves": [[3.0, 1.0], [3.0, 2.0, 1.0, 0.5]], "cost_ratio": 1.0},
+        {"order": [0, 1, 2], "losses": [2.0], "standard_errors": [0.1], "left_after_round": 0,
+         "tied_with_best": False, "diverged": False, "curves": [[3.0, 2.0]], "cost_ratio": 1.5},
+        {"order": [2, 1, 0], "losses": [None], "standard_errors": [None], "left_after_round": 0,
+         "tied_with_best": False, "diverged": True, "curves": [[]], "cost_ratio": 2.0},
+    ]  # fmt: skip
+    evaluation = {
+        "samples": 1000, "success_rate": 0.998, "success_rate_interval": [0.993, 0.999], "loss": 0.01,
+        "error_rate_by_target": [0.0, 0.1, 0.2], "loss_by_target": [0.01, 0.02, 0.03],
+        "examples": [
+            {"row": 4, "right": False, "input": ["a"], "expected": ["p", "q", "r", "<eos>"],
+             "generated": ["p", "x", "r", "<eos>"]},
+        ],
+    }  # fmt: skip
+    given = {
+        **evaluation, "success_rate": 0.056, "success_rate_interval": [0.043, 0.072], "examples": [],
+        "error_rate_by_target": [0.5, 0.6, 0.7], "loss_by_target": [1.0, 2.0, 3.0],
+    }  # fmt: skip
+    proposals = [{"order": [1, 2, 0], "loss": 0.2, "standard_error": 0.01, "tied_with_best": True}]
+    stage = {"name": "any-order 1", "candidates": 2, "kept": 1, "best": proposals, "seconds": {"train": 3.0, "x": 1.0}}
+    dependencies = [
+        {"target": 0, "inputs": [1], "targets": [2], "loss": 0.1, "loss_without": {"x1": 3.0, "y2": 5.0}},
+        {"target": 1, "inputs": [0], "targets": [], "loss": 0.2, "loss_without": {"x0": 4.0}},
+        {"target": 2, "inputs": [], "targets": [1], "loss": 0.3, "loss_without": {"y1": 2.0}},
+    ]
+    details = {"verdict": "order found", "advice": "Good.", "dependencies": dependencies, "agreement": 1.0}
+    result = {
+        **evaluation, "order": [1, 2, 0], "given_order": [0, 1, 2], "order_in_true_indices": [0, 1, 2],
+        "cost_ratio": 1.0, "tied_orders": [], "race": raced, "given": given, "success_rate_given_order": 0.056,
+        "proposed": {"proposals": proposals, "stages": [stage], "details": details}, "seed": 7,
+        "seconds": {"propose": 4.0, "race": 5.0, "train": 10.0, "evaluate": 1.0, "total": 20.0},
+    }  # fmt: skip
+    config = {
+        "verb": "discover", "seed": 7, "search": {"restarts": 2},
+        "data": {"task": "relu", "length": "3", "samples": {"train": 5000}, "fingerprint": "f"},
+        "config": {"race": {"round_steps": [2, 4]}},
+    }  # fmt: skip
+    known = ReportedRun(
+        path=Path("runs/known"), state="finished", failure=None, config=config, result=result, jobs=[], progress=None,
+        starts=[{"command": ["/usr/bin/genorder", "discover", "my data.jsonl"], "versions": {"python": "3.11"}}],
+        training_losses={"model": [float(10 - step) for step in range(10)]},
+    )  # fmt: skip
+    return dataclasses.replace(known, **changes)
+
+
+def with_result(run: ReportedRun, **changes: Any) -> ReportedRun:
+    return dataclasses.replace(run, result={**run.result, **changes})
+
+
+def finished_job(name: str, result: dict[str, Any], seconds: float = 2.0) -> FinishedJob:
+    return FinishedJob(fingerprint=name, name=name, result=result, seconds=seconds, finished_at="2026-01-01T00:00:00")

@@ -1,0 +1,144 @@
+"""The page as a file: what it holds for each kind of run, and that nothing of a user's can break out of it."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import plotly.offline
+import pytest
+from reports_helpers import known_run
+
+from genorder.reports import page
+from genorder.reports.comparison import comparison_table, order_agreement, run_labels
+from genorder.reports.figures import safe
+from genorder.reports.page import comparison_page, run_page, write_report
+from genorder.reports.run import read_run
+from genorder.reports.sections import sections_of
+
+
+class Elements(HTMLParser):
+    """Counts tags, and gathers the text outside scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self._inside = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag if tag in ("script", "style") else self._inside
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = "" if tag == self._inside else self._inside
+
+    def handle_data(self, data: str) -> None:
+        self.text += "" if self._inside else data
+
+    def count(self, tag: str) -> int:
+        return sum(name == tag for name, _ in self.tags)
+
+
+SECTIONS = {
+    "discovery": [
+        "order",
+        "dependencies",
+        "ranking",
+        "curves",
+        "positions",
+        "samples",
+        "path",
+        "time",
+        "configuration",
+    ],
+    "exploration": ["order", "ranking", "curves", "path", "time", "configuration"],
+    "ranking": ["order", "ranking", "curves", "time", "configuration"],
+    "raced_ranking": ["order", "ranking", "curves", "time", "configuration"],
+    "training": ["order", "curves", "positions", "samples", "time", "configuration"],
+    "attention": ["attention", "curves", "time", "configuration"],
+    "interrupted": ["curves", "path", "time", "configuration"],
+}
+
+
+@pytest.mark.parametrize("kind", SECTIONS)
+def test_sections_of_each_kind_of_run(kind: str, request: pytest.FixtureRequest) -> None:
+    path = request.getfixturevalue(kind)
+    sections = sections_of(read_run(path))
+    assert [section.name for section in sections] == SECTIONS[kind]
+    text = run_page(read_run(path))
+    elements = Elements(text)
+    drawings = [part.drawing for section in sections for part in section.parts if part.drawing]
+    assert len({drawing.name for drawing in drawings}) == len(drawings)
+    assert elements.count("figure") == len(drawings)
+    assert elements.count("script") == len(drawings) + 2  # their data, one copy of plotly, the page's own
+    assert len(text.encode()) < 3_000_000
+    assert not re.search(r'(?:src|href)="(?!#|data:)', text.replace(page._asset("plotly-cartesian.min.js"), ""))
+
+
+@pytest.mark.parametrize("kind", ["discovery", "exploration", "ranking", "raced_ranking", "training", "attention"])
+def test_every_verb_leaves_a_report(kind: str, request: pytest.FixtureRequest) -> None:
+    path: Path = request.getfixturevalue(kind)
+    written = (path / "report.html").read_text(encoding="utf-8")
+    assert written == run_page(read_run(path))
+    assert "finished" in Elements(written).text
+
+
+def test_an_unfinished_run_says_how_far_it_is(interrupted: Path) -> None:
+    text = Elements(run_page(read_run(interrupted))).text
+    assert "This run was interrupted before its end" in text
+    assert "race, round 2: 1 of 3 done" in text
+    written = write_report(interrupted)
+    assert written == interrupted / "report.html"
+    written.unlink()
+
+
+def test_an_order_without_anything_else() -> None:
+    """What a run is before its first job: a configuration."""
+    run = known_run(state="running", result={}, jobs=[], training_losses={}, starts=[])
+    assert [section.name for section in sections_of(run)] == ["configuration"]
+    assert "at work" in Elements(run_page(run)).text
+
+
+def test_data_of_figures_cannot_end_its_element(discovery: Path) -> None:
+    text = run_page(read_run(discovery))
+    for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S):
+        assert "<" not in data
+        assert {"data", "layout"} <= set(json.loads(data))
+    assert safe('<a href="x">&') == '&lt;a href="x"&gt;&amp;'
+
+
+def test_the_script_is_of_the_version_that_figures_are_made_for() -> None:
+    header = page._asset("plotly-cartesian.min.js")[:200]
+    found = re.search(r"v(\d+)\.", header)
+    assert found
+    assert found[1] == plotly.offline.get_plotlyjs_version().split(".")[0]
+
+
+def test_comparison(discovery: Path, exploration: Path, training: Path, interrupted: Path) -> None:
+    runs = [read_run(path) for path in (discovery, exploration, training, interrupted)]
+    table = comparison_table(runs)
+    assert table.column("run") == ["discovery", "exploration", "training", "interrupted"]
+    assert table.column("state") == ["finished", "finished", "finished", "interrupted"]
+    assert table.column("success rate")[0] == runs[0].result["success_rate"]
+    assert table.column("success rate")[1] is None
+    assert table.column("time")[0] == pytest.approx(runs[0].result["seconds"]["total"])
+    text = Elements(comparison_page(runs)).text
+    assert "3 runs finished, 1 not" in text
+
+
+def test_agreement_of_orders() -> None:
+    def of(order: list[int], fingerprint: str = "f") -> object:
+        return known_run(result={"order": order}, config={"data": {"fingerprint": fingerprint}})
+
+    matrix = order_agreement([of([0, 1, 2]), of([2, 1, 0]), of([0, 2, 1]), of([0, 1], "other")])  # type: ignore[list-item]
+    assert matrix is not None
+    assert matrix.values == [[1, 0, pytest.approx(2 / 3, abs=1e-4)], [0, 1, pytest.approx(1 / 3, abs=1e-4)],
+                             [pytest.approx(2 / 3, abs=1e-4), pytest.approx(1 / 3, abs=1e-4), 1]]  # fmt: skip
+    assert order_agreement([of([0, 1]), of([0, 1], "other")]) is None  # type: ignore[list-item]
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    runs = [known_run(path=tmp_path / folder / "same") for folder in ("a", "b")] + [known_run(path=tmp_path / "c")]
+    assert run_labels(runs) == ["a/same", "b/same", "c"]

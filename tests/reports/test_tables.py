@@ -1,0 +1,169 @@
+"""The tables of a report, against numbers that can be checked by hand."""
+
+import dataclasses
+
+import numpy as np
+from reports_helpers import finished_job, known_run, with_result
+
+from genorder.reports.path import command, configuration_table, path_table
+from genorder.reports.samples import Token, samples_of
+from genorder.reports.tables import (
+    above_diagonal,
+    candidate_curves,
+    curve_table,
+    dependency_matrix,
+    dependency_table,
+    order_table,
+    permutation_matrix,
+    position_table,
+    race_curves,
+    ranking_table,
+    thinned,
+    time_table,
+    training_curves,
+)
+
+
+def test_order() -> None:
+    table = order_table(known_run())
+    assert table is not None
+    assert [column.name for column in table.columns] == ["step", "target", "place in the given order", "true index"]
+    assert table.rows == [(0, "y1", 1, 0), (1, "y2", 2, 1), (2, "y0", 0, 2)]
+    assert order_table(with_result(known_run(), order=None)) is None
+    assert permutation_matrix([1, 2, 0]) == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+
+
+def test_targets_go_by_the_names_of_the_data() -> None:
+    run = known_run()
+    named = dataclasses.replace(run, config={**run.config, "data": {"target_names": ["mass", "speed", "a\nb"]}})
+    table = order_table(named)
+    assert table is not None
+    assert table.column("target") == ["speed", "a\\nb", "mass"]
+    assert named.order_text([1, 2, 0], 2) == "speed a\\nb … (3 targets)"
+
+
+def test_dependencies_turn_triangular_in_the_found_order() -> None:
+    run = known_run()
+    table = dependency_table(run)
+    assert table is not None
+    assert table.rows == [(0, "y1", "x0", 0.2), (1, "y2", "y1", 0.3), (2, "y0", "x1 y2", 0.1)]
+    found, given = dependency_matrix(run, [1, 2, 0]), dependency_matrix(run, [0, 1, 2])
+    assert found is not None
+    assert given is not None
+    assert found.names == ["y1", "y2", "y0"]
+    assert found.values == [[0, 0, 0], [2.0, 0, 0], [0, 5.0, 0]]
+    assert given.values == [[0, 0, 5.0], [0, 0, 0], [0, 2.0, 0]]
+    assert (above_diagonal(found), above_diagonal(given)) == (0, 1)
+    other = with_result(run, proposed={**run.result["proposed"], "details": {}})
+    assert dependency_table(other) is None
+    assert dependency_matrix(other, [0, 1, 2]) is None
+
+
+def test_ranking_of_a_race() -> None:
+    table = ranking_table(known_run())
+    assert table is not None
+    assert table.rows == [
+        (1, "y1 y2 y0", "found", 0.1, 0.01, True, 2, "0-2", 1.0),
+        (2, "y0 y1 y2", "given", 2.0, 0.1, False, 1, "2 0 1", 1.5),
+        (3, "y2 y1 y0", "given, reversed", None, None, False, 1, "1 0 2", 2.0),
+    ]
+
+
+def test_a_long_ranking_is_cut_and_says_so() -> None:
+    row = {"order": [0, 1], "loss": 1.0, "standard_error": 0.1, "tied_with_best": False, "samples": 9, "curve": []}
+    run = known_run(result={"ranking": [{**row, "rank": rank} for rank in range(1, 1001)]})
+    table = ranking_table(run)
+    assert table is not None
+    assert table.column("rank") == list(range(1, 201))
+    assert table.column("validation samples") == [9] * 200
+    assert table.note == "The first 200 of 1,000; all of them are in ranking.csv."
+
+
+def test_curves() -> None:
+    curves = race_curves(known_run())
+    assert [(curve.name, curve.round, curve.steps, curve.losses) for curve in curves] == [
+        ("1: found", 0, [1, 2], [3.0, 1.0]),
+        ("1: found", 1, [1, 2, 3, 4], [3.0, 2.0, 1.0, 0.5]),
+        ("2: given", 0, [1, 2], [3.0, 2.0]),
+    ]
+    assert curve_table(curves).rows[1] == ("1: found", 2, 4, 3.0, 2.0, 1.0, 0.5)
+    (final,) = training_curves(known_run())
+    assert (final.name, final.losses[0], final.losses[-1]) == ("found order", 10.0, 1.0)
+
+
+def test_curves_of_candidates_leave_out_what_is_not_finite() -> None:
+    row = {"order": [1, 0], "standard_error": 0.1, "tied_with_best": True, "samples": 9}
+    ranking = [
+        {**row, "rank": 1, "loss": 1.0, "curve": [3.0, 2.0]},
+        {**row, "rank": 2, "loss": None, "curve": [3.0, None]},
+    ]
+    config = {"verb": "rank", "config": {"profiler": {"training": {"steps": 30}}}}
+    (curve,) = candidate_curves(known_run(config=config, result={"ranking": ranking, "curve_steps": [10, 20]}))
+    assert (curve.name, curve.steps, curve.losses) == ("1: given, reversed", [10, 20, 30], [3.0, 2.0, 1.0])
+
+
+def test_thinning_keeps_the_mean_and_the_last_step() -> None:
+    losses = np.random.default_rng(0).uniform(0, 5, 1000).tolist()
+    steps, means = thinned(losses, 100)
+    assert steps == list(range(10, 1001, 10))
+    assert np.allclose(means, np.array(losses).reshape(100, 10).mean(axis=1), rtol=1e-4)
+    assert thinned([1.0, 2.0]) == ([1, 2], [1.0, 2.0])
+
+
+def test_positions_stand_in_the_order_of_emission() -> None:
+    table = position_table(known_run())
+    assert table is not None
+    assert table.rows == [
+        (0, "y1", 0.1, 0.02, 0.6, 2.0),
+        (1, "y2", 0.2, 0.03, 0.7, 3.0),
+        (2, "y0", 0.0, 0.01, 0.5, 1.0),
+    ]
+    alone = position_table(with_result(known_run(), given=None))
+    assert alone is not None
+    assert [column.name for column in alone.columns] == ["step", "target", "error rate", "loss"]
+
+
+def test_samples_mark_the_wrong_tokens() -> None:
+    (sample,) = samples_of(known_run(), "model")
+    assert (sample.row, sample.right, sample.inputs, sample.cut) == (4, False, ["a"], 0)
+    assert sample.tokens == [
+        Token("y1", "p", "p"), Token("y2", "x", "q"), Token("y0", "r", "r"), Token("end", "<eos>", "<eos>"),
+    ]  # fmt: skip
+    assert [token.right for token in sample.tokens] == [True, False, True, True]
+    assert samples_of(known_run(), "given") == []
+
+
+def test_samples_shorter_than_the_order_use_it_restricted() -> None:
+    example = {"row": 0, "right": True, "input": [], "expected": ["p", "q", "<eos>"], "generated": ["p", "q", "<eos>"]}
+    (sample,) = samples_of(with_result(known_run(), examples=[example]), "model")
+    assert [token.target for token in sample.tokens] == ["y1", "y0", "end"]
+
+
+def test_time() -> None:
+    table = time_table(known_run())
+    assert table.rows == [("propose", 4.0, 0.2), ("race", 5.0, 0.25), ("train", 10.0, 0.5), ("evaluate", 1.0, 0.05)]
+    jobs = [finished_job("race: 3 steps", {}), finished_job("race: 3 steps", {}), finished_job("train", {}, 12.0)]
+    assert time_table(known_run(result={}, jobs=jobs)).rows == [("race: 3 steps", 4.0, 0.25), ("train", 12.0, 0.75)]
+
+
+def test_path_of_a_finished_and_of_an_unfinished_search() -> None:
+    table = path_table(known_run())
+    assert table is not None
+    assert table.rows == [("any-order 1", 2, 1, 0.2, "y1 y2 y0", 4.0)]
+    profile = {
+        "orders": [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]], "losses": [1.0, 0.5, None, 0.1],
+        "samples": [8, 8, 8, 4], "train_seconds": 1.0, "score_seconds": 2.0,
+    }  # fmt: skip
+    so_far = path_table(known_run(result={}, jobs=[finished_job("profile global 1", profile)]))
+    assert so_far is not None
+    # The lowest loss of those that stayed to the end: the last one left the scoring after four samples.
+    assert so_far.rows == [("global 1", 4, None, 0.5, "y2 y1 y0", 3.0)]
+    assert path_table(known_run(result={})) is None
+
+
+def test_configuration_and_command() -> None:
+    table = configuration_table(known_run())
+    assert ("data.samples.train", "5000") in table.rows
+    assert ("race.round_steps", "[2, 4]") in table.rows
+    assert command(known_run()) == "genorder discover 'my data.jsonl'"
+    assert command(known_run(starts=[])) is None
