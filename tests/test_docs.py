@@ -24,6 +24,7 @@ from genorder.cli.verbs import app
 from genorder.presets import resolve, resolve_discovery, resolve_exploration
 from genorder.search.strategies import STRATEGIES
 from genorder.tasks import registry
+from genorder.training import marginal_seconds
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -62,6 +63,8 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
+    for module in ("genorder.fixed_order", "genorder.search.any_order"):  # estimates need not be good here
+        monkeypatch.setattr(f"{module}.marginal_seconds", lambda seconds, budget: marginal_seconds(seconds, 0.05))
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # a page's own tasks are not for other tests
     yield
     torch.set_num_threads(threads)
@@ -90,7 +93,9 @@ def small_for(words: list[str]) -> list[str]:
     return [*SMALL.get(words[0], []), *SMALL_SEARCH.get(strategy, [])]
 
 
-def run_page(name: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def run_page(
+    name: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> dict[str, Any]:
     """Run all blocks of a page; what its Python code has defined."""
     names: dict[str, Any] = {}
     ran = 0
@@ -149,7 +154,6 @@ def test_page(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         assert Path("sums-model/model.safetensors").exists()
 
 
-
 @pytest.mark.parametrize("page", ["README.md", *PAGES])
 def test_links(page: str) -> None:
     text, folder = (README, ROOT) if page == "README.md" else (PAGES[page], DOCS)
@@ -183,7 +187,11 @@ def test_what_is_named_in_passing_exists(page: str) -> None:
 
 def _settings() -> set[str]:
     known = {f"search.{field.name}" for kind in STRATEGIES.values() for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for config in (resolve("cpu", "recurrence"), resolve_exploration("cpu", "recurrence"), resolve_discovery("cpu", "recurrence")):
+    for config in (
+        resolve("cpu", "recurrence"),
+        resolve_exploration("cpu", "recurrence"),
+        resolve_discovery("cpu", "recurrence"),
+    ):
         waiting = [("", config.model_dump())]
         while waiting:
             prefix, values = waiting.pop()
