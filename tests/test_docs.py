@@ -1,8 +1,8 @@
 """Everything that the README and the pages of docs/ show is run as it stands, with smaller sizes.
 
 Of a page, the blocks run in their sequence, in one empty folder: a block under "`name`:" is the file of that name; a
-line "$ genorder ..." of a `console` block is run, after `echo`, `cat` or a pipe from them if it has one; `python` blocks
-share their names. What takes long is run with the settings of SMALL. No other command may stand in a `console` block,
+line "$ genorder ..." of a `console` block is run, with what `echo` or `cat` pipe into it; `python` blocks share their
+names. What takes long is run with the settings of SMALL. No other command may stand in a `console` block,
 but for those of OTHERS.
 """
 
@@ -109,6 +109,8 @@ def run_page(
         elif block["language"] == "python":
             exec(compile(block["content"], f"{name}, block {number}", "exec"), names)
             ran += 1
+        else:
+            assert block["language"] == "text", f"{name}: a block of {block['language']} is not run"
     assert ran
     return names
 
@@ -121,8 +123,7 @@ def test_readme(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     consoles = [block["content"] for block in _BLOCK.finditer(README) if block["language"] == "console"]
     listed = [line for console in consoles for line in lines_of(console)]
     assert len(listed) >= 3
-    for line in listed:
-        assert run_line(line, monkeypatch) == 0, f"{line}: {capsys.readouterr().err}"
+    run_page("README.md", README, monkeypatch, capsys)
 
 
 def test_verbs_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,11 +188,8 @@ def test_what_is_named_in_passing_exists(page: str) -> None:
 
 def _settings() -> set[str]:
     known = {f"search.{field.name}" for kind in STRATEGIES.values() for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    for config in (
-        resolve("cpu", "recurrence"),
-        resolve_exploration("cpu", "recurrence"),
-        resolve_discovery("cpu", "recurrence"),
-    ):
+    for resolved in (resolve, resolve_exploration, resolve_discovery):
+        config = resolved("cpu", "recurrence")
         waiting = [("", config.model_dump())]
         while waiting:
             prefix, values = waiting.pop()
