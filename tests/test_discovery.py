@@ -115,6 +115,9 @@ class Notes:
     def stage(self, stage: Any) -> None:
         self._note(f"{stage.name} done")
 
+    def proposed(self, proposed: SearchResult) -> None:
+        self._note(f"{len(proposed.proposals)} proposals")
+
     def race(self, round_number: int, done: int, total: int) -> None:
         self._note(f"round {round_number}: {done} of {total}")
 
@@ -141,7 +144,7 @@ def test_result(tmp_path: Path) -> None:
     stages = [text for text in dict.fromkeys(notes.told) if not text.startswith("round")]
     names = ["global 1", "global 2", "local 2 within", "local 2 between"]
     assert stages[:8] == [text for name in names for text in (name, f"{name} done")]
-    assert stages[8] == "training the winner"
+    assert stages[8:10] == [f"{len(result['proposed']['proposals'])} proposals", "training the winner"]
     finalists = len(result["race"])
     assert f"round 0: {finalists} of {finalists}" in notes.told
 

@@ -28,6 +28,7 @@ class Watcher(Protocol):
 
     def progress(self, stage: str, progress: Progress) -> None: ...
     def stage(self, stage: Stage) -> None: ...
+    def proposed(self, proposed: SearchResult) -> None: ...
     def race(self, round_number: int, done: int, total: int) -> None: ...
 
 
@@ -56,6 +57,8 @@ def discover(
     problem = new_problem(discovery, directory, watcher, stop)
     given = Order.forward(problem.length)
     proposed = discovery.search.propose(problem)
+    if watcher:
+        watcher.proposed(proposed)
 
     finalists = deduplicated([*_finalists(proposed), given, Order.reverse(len(given))])
     raced = race(

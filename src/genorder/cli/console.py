@@ -61,6 +61,10 @@ def show_warnings() -> None:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
 
 
+def counted(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def abbreviated(order: "Order", width: int = 80) -> str:
     text = order.short()
     return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -12,6 +12,7 @@ from genorder.cli import options
 from genorder.cli.console import (
     ProgressLine,
     abbreviated,
+    counted,
     duration,
     emit_json,
     percent,
@@ -38,7 +39,8 @@ from genorder.runs import (
     split_settings,
     within_time,
 )
-from genorder.search import Budget, SearchProblem, Stage
+from genorder.search import Budget, SearchProblem, SearchResult, Stage
+from genorder.search.reading import NOTHING_LEARNT
 from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
 from genorder.store import RunDirectory
 from genorder.training import Progress
@@ -130,7 +132,9 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     estimate = estimated_seconds(run.discovery, problem)
     runs = run.discovery.search.plan(problem)
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
-    say(f"{run.discovery.search.name}: {len(runs)} runs; about {duration(sum(estimate.values()))} in all ({parts})")
+    say(
+        f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {duration(sum(estimate.values()))} in all ({parts})"
+    )
     with StopRequest() as stop, progress_line() as line:
         return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
@@ -148,9 +152,15 @@ class _Watcher:
         best = stage.best[0]
         loss = "" if best.loss is None else f", loss {best.loss:.4f}"
         say(
-            f"{stage.name}: {stage.candidates} candidates, {stage.kept} kept, {duration(sum(stage.seconds.values()))}; "
+            f"{stage.name}: {counted(stage.candidates, 'candidate')}, {stage.kept} kept, "
+            f"{duration(sum(stage.seconds.values()))}; "
             f"best so far {_named(self._source.about_order(best.order))}{loss}"
         )
+
+    def proposed(self, proposed: SearchResult) -> None:
+        """Before the race and the trainings, so that whoever does not want them can stop here."""
+        if "verdict" in proposed.details:
+            say(f"{proposed.details['verdict']}: {proposed.details['advice']}")
 
     def race(self, round_number: int, done: int, total: int) -> None:
         self._line.jobs(f"race, round {round_number + 1}", done, total)
@@ -166,7 +176,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
     for name, value in [*_flat(plan["config"]), *_flat({"search": plan["search"]})]:
         say(f"{name} = {value}")
     for run in plan["runs"]:
-        say(f"{run['name']}: {run['candidates']} candidates, {run['steps']} steps")
+        say(f"{run['name']}: {counted(run['candidates'], 'candidate')}, {counted(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
         say(f"{part}: about {duration(seconds)} on this machine")
 
@@ -181,14 +191,16 @@ def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 
 
 def _show(result: dict[str, Any]) -> None:
-    table = Table("round losses", "", "order", box=None)
-    for row in result["race"]:
+    true = "cost_ratio" in result
+    table = Table("loss after each round", "", *(["cost", "order (true indices)"] if true else ["order"]), box=None)
+    for place, row in enumerate(result["race"]):
         losses = "  ".join("diverged" if loss is None else f"{loss:.4f}" for loss in row["losses"])
-        table.add_row(losses, "tied" if row["tied_with_best"] else "", _named(row))
+        cost = [f"{row['cost_ratio']:.2f}"] if true else []
+        table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
     type(screen)(soft_wrap=False).print(table)
     say(f"found: {_named(result)}")
     if result["tied_orders"]:
-        others = "; ".join(abbreviated(Order(tuple(order))) for order in result["tied_orders"])
+        others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
         say(f"the race could not separate it from these, so the search's ranking decided: {others}")
     if result["order"] != result["proposed"]["proposals"][0]["order"]:
         say("the race preferred it to the order that the search put first")
@@ -213,7 +225,8 @@ def _show_findings(result: dict[str, Any]) -> None:
     details = result["proposed"]["details"]
     if "verdict" in details:
         say(f"{details['verdict']}: {details['advice']}")
-    if "dependencies" not in details or result["order"] != result["proposed"]["proposals"][0]["order"]:
+    known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
+    if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
         return
     name = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
     parents = {
@@ -227,10 +240,12 @@ def _show_findings(result: dict[str, Any]) -> None:
 
 def _named(about: dict[str, Any]) -> str:
     """An order in short form; of a built-in task, in its true indices."""
-    if "order_in_true_indices" in about:
-        true = Order(tuple(about["order_in_true_indices"]))
-        return f"{abbreviated(true)} (true indices, cost {about['cost_ratio']:.2f})"
-    return abbreviated(Order(tuple(about["order"])))
+    true = f" (true indices, cost {about['cost_ratio']:.2f})" if "cost_ratio" in about else ""
+    return f"{_indices(about)}{true}"
+
+
+def _indices(about: dict[str, Any]) -> str:
+    return abbreviated(Order(tuple(about.get("order_in_true_indices", about["order"]))))
 
 
 def _parse_budget(text: str | None) -> float | None:

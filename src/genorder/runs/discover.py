@@ -13,7 +13,7 @@ from genorder.orders import Order
 from genorder.presets import DiscoveryConfig, parse_setting
 from genorder.runs.keeping import Machine, run_path
 from genorder.runs.source import Source
-from genorder.search import Budget, Search, SearchProblem, Stage
+from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
@@ -143,6 +143,10 @@ class _Teller:
     def stage(self, stage: Stage) -> None:
         if self.watcher:
             self.watcher.stage(stage)
+
+    def proposed(self, proposed: SearchResult) -> None:
+        if self.watcher:
+            self.watcher.proposed(proposed)
 
     def race(self, round_number: int, done: int, total: int) -> None:
         if self.watcher:

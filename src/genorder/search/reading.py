@@ -12,6 +12,7 @@ from genorder.orders import Order, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, pairwise_gains
 from genorder.profiling.scoring import compare_with_best
 
+NOTHING_LEARNT = "nothing learnt"  # a verdict
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
 _EDGE_ERRORS = 4.0  # standard errors that it must exceed
 _RANDOM_ORDERS = 8  # against which a constructed order is compared
@@ -119,7 +120,7 @@ def verdict(reading: Reading) -> tuple[str, str]:
     if reading.blind == 0:
         return "constant targets", "Every target is the same in all validation samples: any order will do."
     if not reading.learnt:
-        return "nothing learnt", (
+        return NOTHING_LEARNT, (
             "The profiler predicts the targets no better than by their frequencies, in any order: they may be random, "
             "or harder than it can learn in this time. Try more steps (--set any_order.training.steps) or more data."
         )
