@@ -132,9 +132,8 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     estimate = estimated_seconds(run.discovery, problem)
     runs = run.discovery.search.plan(problem)
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
-    say(
-        f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {duration(sum(estimate.values()))} in all ({parts})"
-    )
+    total = duration(sum(estimate.values()))
+    say(f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {total} in all ({parts})")
     with StopRequest() as stop, progress_line() as line:
         return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
