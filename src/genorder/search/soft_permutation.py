@@ -93,6 +93,8 @@ class SoftPermutation(Search):
             raise InputError("soft-permutation needs targets of one length; this data has several")
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
+        if problem.only_order:
+            return []
         runs = [PlannedRun(f"soft {self.variant}", 1, self._all_steps)]
         if self.compare:
             runs += [PlannedRun(name, 1, self._fixed_order_steps) for name in ("friendly", "unfriendly")]
@@ -100,6 +102,8 @@ class SoftPermutation(Search):
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
+        if problem.only_order:
+            return SearchResult([Proposal(problem.only_order)], [])
         # All work is on columns in the sequence of the reference. Random logits mean the same in any sequence of the
         # columns, so nothing is given away; and the search of a dataset with relabelled columns, such as one whose
         # order is hidden, gives exactly the relabelled answer.
@@ -180,7 +184,7 @@ class SoftPermutation(Search):
     def _measured(self, workshop: Workshop, model: SoftOrderModel, losses: list[float]) -> dict[str, Any]:
         matrix_LL = model.matrix()
         gpt, plain_LL = model.gpt, matrix_LL.double().cpu().numpy()
-        found = nearest_order(plain_LL)
+        found = workshop.allowed(nearest_order(plain_LL))
         hard_LL = order_matrix(found).to(workshop.device)
         measured = workshop.measured, workshop.measured_rows
         return {
