@@ -93,8 +93,6 @@ class SoftPermutation(Search):
             raise InputError("soft-permutation needs targets of one length; this data has several")
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
-        if problem.only_order:
-            return []
         runs = [PlannedRun(f"soft {self.variant}", 1, self._all_steps)]
         if self.compare:
             runs += [PlannedRun(name, 1, self._fixed_order_steps) for name in ("friendly", "unfriendly")]
@@ -102,8 +100,6 @@ class SoftPermutation(Search):
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
-        if problem.only_order:
-            return SearchResult([Proposal(problem.only_order)], [])
         # All work is on columns in the sequence of the reference. Random logits mean the same in any sequence of the
         # columns, so nothing is given away; and the search of a dataset with relabelled columns, such as one whose
         # order is hidden, gives exactly the relabelled answer.
