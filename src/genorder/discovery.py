@@ -231,7 +231,9 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
             f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
             f"{needed:.0f} s here; give more, or fewer steps by --set"
         )
-    if own and runs:
+    if not runs:  # there is one order only
+        return discovery.budget
+    if own:
         steps = sum(run.steps for run in runs)
         return dataclasses.replace(discovery.budget, steps=int(steps * left / estimate["propose"]))
     affordable = int(left / per_run) if per_run else len(runs)

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from search_helpers import all_orders, inversions, perfect_problem
-from test_any_order_search import made_gains
 
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, Constraints, Order
+from genorder.profiling.any_order import Gains
 from genorder.search import AnyOrder, Evolutionary, GlobalLocal, RandomSearch, Search
 from genorder.search.initial_pool import NAMED_POOLS, check_initial_pool, initial_pool
 from genorder.search.reading import gain_graph
@@ -108,11 +108,11 @@ def test_the_graph_of_gains_gives_way_to_what_was_asked_for() -> None:
     """Gains say 3 before 2 before 1 before 0; the user says 0 before 3, and that is not to be undone."""
     gain_LL = np.zeros((4, 4))
     gain_LL[3, 2], gain_LL[2, 1], gain_LL[1, 0] = 3.0, 2.0, 1.0
-    free = gain_graph(made_gains(gain_LL))
-    assert set(free.edges) == {(3, 2), (2, 1), (1, 0)}
-    asked = gain_graph(made_gains(gain_LL), Constraints(before=((0, 3),)).units(4))
-    assert set(asked.edges) == {(0, 3), (3, 2), (2, 1)}
-    grouped = gain_graph(made_gains(gain_LL), Constraints(groups=2).units(4))
-    assert set(grouped.edges) == {(1, 0)}
-    kept = gain_graph(made_gains(gain_LL), Constraints(keep_first=1, keep_last=1).units(4))
-    assert set(kept.edges) == {(1, 0)}
+    gains = Gains(np.ones(4), gain_LL, np.zeros((4, 4)))
+    for constraints, edges in [
+        (Constraints(), {(3, 2), (2, 1), (1, 0)}),
+        (Constraints(before=((0, 3),)), {(0, 3), (3, 2), (2, 1)}),
+        (Constraints(groups=2), {(1, 0)}),  # of blocks
+        (Constraints(keep_first=1, keep_last=1), {(1, 0)}),  # of the two that are free
+    ]:
+        assert set(gain_graph(gains, constraints.units(4)).edges) == edges
