@@ -183,6 +183,24 @@ def test_a_search_of_ones_own(data: TaskData) -> None:
         genorder.discover(data, strategy=Knowing(((3, 0, 1, 2),)), settings=DISCOVERING, explore_only=True, out="r")
 
 
+def test_constraints(data: TaskData) -> None:
+    constraints = genorder.Constraints(keep_last=1, before=((2, 0),))
+    given = {"constraints": constraints, "settings": DISCOVERING, "workers": 1, "explore_only": True}
+    result = genorder.discover(data, **given, out="r")
+    assert result.constraints == constraints
+    assert all(constraints.allows(Order(tuple(row["order"]))) for row in result.rows())
+    assert constraints.allows(result.order)
+    settings = [part for name, value in DISCOVERING.items() for part in ("--set", f"{name}={value}")]
+    genorder.write_jsonl(data.splits.train, "train.jsonl")
+    asked = ["--keep-last", "1", "--before", "2<0", "--explore-only", "--threads", "1"]
+    assert run_command(["discover", "train.jsonl", *settings, *asked, "--out", "command"]) == 0
+    called = genorder.discover("train.jsonl", **given, out="call")
+    assert json.loads(Path("command/config.json").read_text()) == json.loads(Path("call/config.json").read_text())
+    assert called.order == Order(tuple(json.loads(Path("command/result.json").read_text())["order"]))
+    free = genorder.discover(data, settings=DISCOVERING, workers=1, explore_only=True, out="free")
+    assert free.constraints == genorder.Constraints()
+
+
 def test_strategies_by_name_with_their_settings(data: TaskData) -> None:
     settings = {**DISCOVERING, "search.depth": 2, "search.local": False}
     result = genorder.discover(
@@ -247,6 +265,8 @@ def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:
         (lambda data: genorder.rank(data, "forward", judge="dice"), "--judge 'dice': expected mixture or race"),
         (lambda data: genorder.discover(data, strategy="magic"), "--strategy 'magic': expected one of any-order"),
         (lambda data: genorder.discover(data, preset="gpu"), "--preset 'gpu'"),
+        (lambda data: genorder.discover(data, constraints=genorder.Constraints(groups=3)), "--groups 3: the 4 free"),
+        (lambda data: genorder.discover(data, constraints={"groups": 2}), "constraints are a dict; expected genorder."),
         (lambda data: genorder.discover(data, strategy=Knowing(), settings=["search.depth=2"]), "search.* belong"),
         (lambda data: genorder.discover(data, settings="samples.train=5"), "expected a list of NAME=VALUE"),
         (lambda data: genorder.train(data, settings={"samples.train": data}), "no plain value"),

@@ -15,11 +15,12 @@ from genorder import discovery as module
 from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, undecided
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
-from genorder.orders import CandidateSource, Order, random_orders
+from genorder.orders import CandidateSource, Constraints, Order, random_orders
 from genorder.presets import DiscoveryConfig, resolve_discovery
 from genorder.profiling import Contestant, RaceResult
 from genorder.search import (
     MOST_PROPOSALS,
+    AnyOrder,
     Budget,
     GlobalLocal,
     PlannedRun,
@@ -158,6 +159,53 @@ def test_the_given_order_and_its_reverse_are_raced_with_the_proposals(tmp_path: 
     # So short a race separates nobody: the first proposal stands, and the others are named.
     assert result["order"] == list(proposed[0])
     assert result["race"][0]["order"] in [result["order"], *result["tied_orders"]]
+
+
+@pytest.mark.parametrize(
+    ("constraints", "beside"),
+    [
+        (Constraints(keep_first=1), [(0, 1, 2, 3)]),
+        (Constraints(before=((3, 1),)), [(3, 2, 1, 0)]),
+        (Constraints(before=((3, 1), (0, 2))), []),
+    ],
+    ids=str,
+)
+def test_only_allowed_orders_are_raced(tmp_path: Path, constraints: Constraints, beside: list[tuple[int, ...]]) -> None:
+    """Also of a search that knows nothing of constraints; the given order is trained all the same."""
+    proposed = tuple(random_orders(4, 3, numpy_generator(5)))
+    result = found_in(tmp_path / "run", small(Knowing(proposed), constraints=constraints))
+    raced = {tuple(row["order"]) for row in result["race"]}
+    assert raced == {*(constraints.repaired(order).indices for order in proposed), *beside}
+    assert all(constraints.allows(Order(tuple(row["order"]))) for row in result["proposed"]["proposals"])
+    assert constraints.allows(Order(tuple(result["order"])))
+    assert result["constraints"] == constraints.to_dict()
+    assert result["given"] is not None
+
+
+def test_a_proposal_that_had_to_be_repaired_has_no_loss(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Measuring(Knowing):
+        def propose(self, problem: SearchProblem) -> SearchResult:
+            return SearchResult([Proposal(order, loss=0.5) for order in self.orders], [])
+
+    search = Measuring((Order((1, 0, 2, 3)), Order((0, 2, 1, 3)), Order((2, 0, 1, 3))))
+    result = found_in(tmp_path / "run", small(search, constraints=Constraints(keep_first=1), explore_only=True))
+    proposed = [(row["order"], row["loss"]) for row in result["proposed"]["proposals"]]
+    assert proposed == [([0, 1, 2, 3], None), ([0, 2, 1, 3], 0.5)]
+
+
+@pytest.mark.parametrize("search", [SEARCH, AnyOrder()], ids=lambda search: search.name)
+@pytest.mark.parametrize("constraints", [Constraints(keep_first=1), Constraints(keep_first=3)], ids=str)
+def test_estimates_under_constraints(tmp_path: Path, search: Search, constraints: Constraints) -> None:
+    """One of them leaves a single order: nothing to propose, and a race of one."""
+    free, discovery = small(search), small(search, constraints=constraints)
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        estimate = estimated_seconds(discovery, problem)
+        assert all(seconds >= 0 and math.isfinite(seconds) for seconds in estimate.values())
+        assert (estimate["propose"] == 0) == (constraints.keep_first == 3)
+        assert (budget_within(3600, discovery, problem) == Budget()) == (constraints.keep_first == 3)
+        assert len(discovery.search.plan(problem)) <= len(free.search.plan(new_problem(free, directory)))
 
 
 def test_explore_only(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from genorder.export import export_run
     from genorder.fixed_order import FixedOrderRun, train_and_evaluate
     from genorder.models import GPT, GPTConfig, SavedModel, load_model
-    from genorder.orders import DependencyGraph, Order, cost_ratio, parse_order
+    from genorder.orders import Constraints, DependencyGraph, Order, cost_ratio, parse_order
     from genorder.presets import RunConfig, resolve
     from genorder.results import DiscoveryResult, RankResult, TrainResult
     from genorder.search import Search
@@ -48,7 +48,7 @@ _HOME = {
     "export": ["export_run"],
     "fixed_order": ["FixedOrderRun", "train_and_evaluate"],
     "models": ["GPT", "GPTConfig", "SavedModel", "load_model"],
-    "orders": ["DependencyGraph", "Order", "cost_ratio", "parse_order"],
+    "orders": ["Constraints", "DependencyGraph", "Order", "cost_ratio", "parse_order"],
     "presets": ["RunConfig", "resolve"],
     "results": ["DiscoveryResult", "RankResult", "TrainResult"],
     "search": ["Search"],
@@ -60,6 +60,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "GPT",
+    "Constraints",
     "DependencyGraph",
     "DiscoveryResult",
     "Evaluation",

@@ -17,7 +17,7 @@ import torch
 from genorder.data import ReadOptions, SequenceDataset, read_dataset
 from genorder.discovery import Watcher, budget_within
 from genorder.errors import InputError
-from genorder.orders import Order, deduplicated, parse_candidates, parse_order, read_orders
+from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
 from genorder.presets import (
     DiscoveryConfig,
     ExplorationConfig,
@@ -75,6 +75,7 @@ def discover(
     max_candidates: int | None = None,
     explore_only: bool = False,
     baseline: bool = True,
+    constraints: Constraints | None = None,
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -84,9 +85,12 @@ def discover(
 
     `strategy` is one of `genorder discover --strategy`, or a Search of one's own; `auto` is the default one, any-order.
     `seconds` limits the time for exploring, `max_runs` and `max_candidates` its profiling runs. `explore_only` stops
-    before the final training; `baseline` trains the given order too. `config` is a TOML file of settings. `threads`
+    before the final training; `baseline` trains the given order too. Only orders that meet the `constraints` are
+    searched and raced, and those that none can meet are refused. `config` is a TOML file of settings. `threads`
     are torch's; None leaves them as they are. `watcher` is told how far the run is.
     """
+    if constraints is not None and not isinstance(constraints, Constraints):
+        raise InputError(f"constraints are a {type(constraints).__name__}; expected genorder.Constraints, or None")
     own, changes = split_settings(_settings(settings))
     search = _search(strategy, own)
 
@@ -110,6 +114,7 @@ def discover(
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
+        constraints=constraints,
     )
     decided: Budget | None = None
     with scratch_problem(run) as problem:  # what is refused leaves no run directory

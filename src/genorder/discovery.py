@@ -11,10 +11,10 @@ from genorder.data import Splits, encode_for_exploring
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
-from genorder.orders import CandidateSource, Order, deduplicated
+from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
 from genorder.profiling import RaceResult, race, race_steps, seconds_per_candidate
-from genorder.search import MOST_PROPOSALS, Budget, Search, SearchProblem, SearchResult, Stage
+from genorder.search import MOST_PROPOSALS, Budget, Proposal, Search, SearchProblem, SearchResult, Stage
 from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
 from genorder.training import Progress
@@ -45,6 +45,7 @@ class Discovery:
     workers: int | None = None  # processes of the race; None: one per thread
     explore_only: bool = False
     baseline: bool = True  # train the given order too
+    constraints: Constraints = field(default_factory=Constraints)  # that the order must meet
 
     def final_run(self, order: Order) -> FixedOrderRun:
         return FixedOrderRun(self.splits, order, self.config.final_run(), derive_seed(self.seed, "final"), self.device)
@@ -56,11 +57,11 @@ def discover(
     """Everything that is finished is in the run directory's journal; the same call continues an interrupted one."""
     problem = new_problem(discovery, directory, watcher, stop)
     given = Order.forward(problem.length)
-    proposed = discovery.search.propose(problem)
+    proposed = _allowed(discovery.search.propose(problem), problem)
     if watcher:
         watcher.proposed(proposed)
 
-    finalists = deduplicated([*_finalists(proposed), given, Order.reverse(len(given))])
+    finalists = deduplicated([*_finalists(proposed), *_beside_proposals(problem)])
     raced = race(
         problem.train,
         problem.validation,
@@ -81,6 +82,7 @@ def discover(
         "proposed": proposed.to_dict(),
         "race": raced.to_dict(),
         "given_order": list(given),
+        "constraints": discovery.constraints.to_dict() if discovery.constraints else None,
         "seed": discovery.seed,
         "seconds": {"propose": _search_seconds(proposed), "race": raced.seconds},
         "run_dir": str(directory.path),
@@ -155,10 +157,31 @@ def new_problem(
         journal=directory.journal,
         folder=directory.checkpoints("search"),
         budget=discovery.budget,
+        constraints=discovery.constraints,
         on_stage=watcher.stage if watcher else None,
         on_progress=watcher.progress if watcher else None,
         stop=stop,
     )
+
+
+def _allowed(proposed: SearchResult, problem: SearchProblem) -> SearchResult:
+    """The result of a search that may know nothing of constraints: what it proposes is repaired, and has no loss then.
+
+    Without effect on the searches of this library, and where there are no constraints.
+    """
+    if not problem.constraints:
+        return proposed
+    unique: dict[Order, Proposal] = {}
+    for proposal in proposed.proposals:
+        order = problem.constraints.repaired(proposal.order)
+        unique.setdefault(order, proposal if order == proposal.order else Proposal(order))
+    return dataclasses.replace(proposed, proposals=list(unique.values()))
+
+
+def _beside_proposals(problem: SearchProblem) -> list[Order]:
+    """The given order and its reverse, which are raced too where they are allowed."""
+    both = Order.forward(problem.length), Order.reverse(problem.length)
+    return [order for order in both if problem.constraints.allows(order)]
 
 
 def _finalists(proposed: SearchResult) -> list[Order]:
@@ -186,7 +209,8 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
-    parts["race"] = race_step * race_steps(discovery.config.race, discovery.search.finalists + 2)
+    finalists = problem.count_orders(discovery.search.finalists + len(_beside_proposals(problem)))
+    parts["race"] = race_step * race_steps(discovery.config.race, finalists)
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
         steps = trainings * final.config.training.steps
@@ -210,6 +234,8 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
             f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
             f"{needed:.0f} s here; give more, or fewer steps by --set"
         )
+    if not runs:  # there is one order only
+        return discovery.budget
     if own:
         steps = sum(run.steps for run in runs)
         return dataclasses.replace(discovery.budget, steps=int(steps * left / estimate["propose"]))

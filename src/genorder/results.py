@@ -14,7 +14,7 @@ from genorder.errors import InputError
 from genorder.evaluation import predict
 from genorder.export import Exported, export_run
 from genorder.models import SavedModel, load_model
-from genorder.orders import Order
+from genorder.orders import Constraints, Order
 from genorder.store import write_json_atomic
 
 
@@ -113,6 +113,11 @@ class DiscoveryResult(ModelResult):
     def tied_orders(self) -> list[Order]:
         """Those that the race could not separate from the order."""
         return [Order(tuple(order)) for order in self.content["tied_orders"]]
+
+    @property
+    def constraints(self) -> Constraints:
+        """What every order that was searched had to meet."""
+        return Constraints.from_dict(self.content.get("constraints") or {})
 
     @property
     def success_rate_given_order(self) -> float | None:

@@ -155,6 +155,65 @@ def test_dry_run_leaves_nothing(genorder: Genorder, tmp_path: Path) -> None:
     assert files_under(tmp_path) == {}
 
 
+CONSTRAINED = ("--keep-first", "1", "--before", "3<1, 3<2")
+ASKED = "--keep-first 1 --before 3<1 --before 3<2"
+
+
+def test_constraints(genorder: Genorder) -> None:
+    shown = genorder(*COMMAND, *CONSTRAINED, "--out", "r", "--json")
+    result = shown.result()
+    assert result["constraints"] == {"keep_first": 1, "keep_last": 0, "groups": 1, "before": [[3, 1], [3, 2]]}
+    stages = [row for stage in result["proposed"]["stages"] for row in stage["best"]]
+    for row in (result, *result["race"], *result["proposed"]["proposals"], *stages):
+        assert row["order"][:2] == [0, 3]
+    assert result["success_rate_given_order"] is not None
+    assert f"orders that are allowed: {ASKED}" in shown.err
+    assert json.loads(Path("r/config.json").read_text())["constraints"] == result["constraints"]
+    again = genorder(*COMMAND, *CONSTRAINED, "--out", "r")
+    assert f"among the orders that were allowed: {ASKED}" in again.err
+    assert f"Only orders that meet {ASKED.replace('<', '&lt;')} were searched" in Path("r/report.html").read_text()
+    refused = genorder(*COMMAND, "--out", "r")
+    assert refused.code == 2
+    assert "holds a run of another configuration" in refused.err
+
+
+def test_without_constraints_a_run_is_described_as_before(genorder: Genorder) -> None:
+    """Runs that were begun when there were none go on."""
+    plan = genorder(*COMMAND, "--dry-run", "--json").result()
+    assert "constraints" not in plan
+    assert genorder(*COMMAND, "--groups", 1, "--keep-first", 0, "--dry-run", "--json").result().keys() == plan.keys()
+    assert genorder(*COMMAND, "--explore-only", "--json").result()["constraints"] is None
+
+
+def test_dry_run_shows_constraints(genorder: Genorder, tmp_path: Path) -> None:
+    shown = genorder(*COMMAND, *CONSTRAINED, "--dry-run")
+    assert f"orders that are allowed: {ASKED}" in shown.err
+    plan = genorder(*COMMAND, *CONSTRAINED, "--dry-run", "--json").result()
+    assert plan["constraints"]["before"] == [[3, 1], [3, 2]]
+    assert {run["candidates"] for run in plan["runs"]} == {2}  # 0 3 1 2 and 0 3 2 1
+    assert files_under(tmp_path) == {}
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_constraints_that_leave_one_order(genorder: Genorder, strategy: str) -> None:
+    one = ("--groups", "2", "--before", "3<0", "--budget", "30m")
+    settings = changes({"search.steps": 4}) if strategy == "soft-permutation" else []
+    command = ("discover", *SQUARE_4, *SMALL, "--strategy", strategy, *settings, *one, "--json", "--out", "r")
+    result = genorder(*command).result()
+    assert result["order"] == [2, 3, 0, 1]
+    assert [row["order"] for row in result["race"]] == [[2, 3, 0, 1]]
+    assert result["given"] is not None
+    assert Path("r/report.html").exists()
+
+
+def test_targets_of_several_lengths_under_constraints(genorder: Genorder) -> None:
+    """The columns are those of the longest."""
+    lengths = ("--task", "square", "--length", "2-4", *SMALL, "--keep-last", "1", "--keep-first", "1")
+    result = genorder("discover", *lengths, "--set", "samples.train=200", "--json").result()
+    assert (result["order"][0], result["order"][-1]) == (0, 3)
+    assert result["samples"] == 30
+
+
 def test_finished_command_shows_the_same_result_without_work(
     genorder: Genorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -275,6 +334,19 @@ PAPER = f"{TASK} --strategy global-local"
         (f"{TASK} --set final.model.heads=3", "*width 128 is not a multiple of*"),
         (f"{TASK} --max-runs 0", "a budget of 0 profiling runs is too small: a search needs at least one"),
         (f"{TASK} --max-candidates 1", "a budget of 1 candidates per run is too small: expected at least 2"),
+        (f"{TASK} --keep-first=-1", "--keep-first -1: expected a number of columns, at least 0"),
+        (f"{TASK} --keep-first 3 --keep-last 2", "--keep-first 3 and --keep-last 2 keep more columns than the 4*"),
+        (f"{TASK} --groups 0", "--groups 0: expected a number of columns, at least 1"),
+        (f"{TASK} --groups 3", "--groups 3: the 4 free columns (of 4, *) are not a whole number of blocks of 3;*"),
+        (f"{TASK} --keep-last 1 --groups 2", "--groups 2: the 3 free columns (of 4,*"),
+        (f"{TASK} --before 3", "--before '3': expected two columns such as 3<7, or several pairs: 3<7,2<5"),
+        (f"{TASK} --before 1<1", "--before 1<1: a column cannot come before itself"),
+        (f"{TASK} --before 1<4", "--before 1<4: there is no column 4; the targets have 0 to 3"),
+        (f"{TASK} --before 2<1,1<0 --before 0<2", "--before *: they form a cycle, so that a column would come before*"),
+        (f"{TASK} --groups 2 --before 1<0", "--before 1<0 contradicts --groups 2, by which column 0 comes before*"),
+        (f"{TASK} --keep-first 1 --before 3<0", "--before 3<0 contradicts --keep-first 1, by which column 0 comes*"),
+        (f"{TASK} --keep-last 1 --before 3<1", "--before 3<1 contradicts --keep-last 1, by which column 1 comes*"),
+        (f"{PAPER} --init pool.json --keep-first 1", "initial pool pool.json: none of its orders meets --keep-*"),
         (f"{TASK} --workers 0", "Invalid value for '--workers': *"),
         (f"{TASK} --preset big", "--preset 'big': expected one of cpu, paper"),
         ("discover --task square --length 2-4 --strategy soft-permutation", "soft-permutation needs targets of one*"),
@@ -283,6 +355,7 @@ PAPER = f"{TASK} --strategy global-local"
 @pytest.mark.parametrize("dry_run", [False, True])
 def test_bad_input(genorder: Genorder, tmp_path: Path, arguments: str, line: str, dry_run: bool) -> None:
     (tmp_path / "short.json").write_text("[[0, 1, 2, 3], [0, 1, 2]]")
+    (tmp_path / "pool.json").write_text("[[3, 2, 1, 0], [1, 0, 2, 3]]")
     samples = [{"input": [n % 7, n // 7], "target": [n % 3, 1, 2]} for n in range(30)]
     (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, samples)))
     before = files_under(tmp_path)

@@ -16,7 +16,7 @@ import torch
 from genorder.data import EncodedDataset, encode
 from genorder.models import GPTConfig
 from genorder.models.routed import RoutedConfig
-from genorder.orders import CandidateSource, Order
+from genorder.orders import CandidateSource, Constraints, Order
 from genorder.profiling import AnyOrderConfig, ProfilerConfig
 from genorder.search import (
     AnyOrder,
@@ -42,6 +42,19 @@ SEARCHES: dict[str, Search] = {
     "any-order, restarts": AnyOrder(restarts=3, rounds=1),
     "soft-permutation": SoftPermutation(steps=24),
     "soft-permutation, two-stage": SoftPermutation(variant="two-stage", rounds=2, model_steps=8, entropy_steps=6),
+}
+# Of four targets each, and one order at least that each leaves out.
+CONSTRAINTS = {
+    "keep first": Constraints(keep_first=1),
+    "keep last": Constraints(keep_last=2),
+    "groups": Constraints(groups=2),
+    "before": Constraints(before=((3, 0), (2, 1))),
+    "several": Constraints(keep_first=1, before=((3, 1),)),
+}
+ONE_ORDER_ONLY = {
+    "kept": (Constraints(keep_first=2, keep_last=2), Order((0, 1, 2, 3))),
+    "grouped": (Constraints(groups=2, before=((3, 0),)), Order((2, 3, 0, 1))),
+    "chained": (Constraints(before=((2, 0), (0, 3), (3, 1))), Order((2, 0, 3, 1))),
 }
 # Training tells of its progress at step 20 and at the last: of the middle and of the end of a run.
 PROFILER = ProfilerConfig(

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import search_cases
 import torch
-from search_cases import ANY_ORDER, SEARCHES, open_problem, propose, told
+from search_cases import ANY_ORDER, CONSTRAINTS, ONE_ORDER_ONLY, SEARCHES, open_problem, propose, told
 
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
-from genorder.orders import Order, cost_ratio
+from genorder.orders import Constraints, Order, cost_ratio
 from genorder.search import AnyOrder, Budget, GlobalLocal, Search, SearchResult, SoftPermutation
 from genorder.search.base import MOST_PROPOSALS
 from genorder.search.strategies import STRATEGIES, make_search
@@ -192,7 +192,60 @@ def test_targets_of_several_lengths_are_searched_or_refused_at_once(search: Sear
             assert all(sorted(proposal.order) == [0, 1, 2, 3] for proposal in result.proposals)
 
 
+@every_search
+@pytest.mark.parametrize("constraints", CONSTRAINTS.values(), ids=CONSTRAINTS)
+def test_every_proposal_is_allowed(search: Search, tmp_path: Path, constraints: Constraints) -> None:
+    with open_problem(tmp_path, constraints=constraints) as problem:
+        planned = {run.name: run for run in search.plan(problem)}
+        result = search.propose(problem)
+        assert problem.runs <= len(planned)
+    orders = [proposal.order for proposal in result.proposals]
+    assert 1 <= len(orders) == len(set(orders))
+    for stage in result.stages:
+        assert 1 <= stage.kept <= stage.candidates <= planned[stage.name].candidates
+        assert len({proposal.order for proposal in stage.best}) == len(stage.best)
+        orders += [proposal.order for proposal in stage.best]
+    assert all(sorted(order) == [0, 1, 2, 3] for order in orders)
+    assert all(constraints.allows(order) for order in orders)
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+@every_search
+@pytest.mark.parametrize(("constraints", "only"), ONE_ORDER_ONLY.values(), ids=ONE_ORDER_ONLY)
+def test_the_only_allowed_order_is_proposed(
+    search: Search, tmp_path: Path, constraints: Constraints, only: Order
+) -> None:
+    result = propose(search, tmp_path, constraints=constraints)
+    assert [proposal.order for proposal in result.proposals] == [only]
+
+
+def test_constraints_that_no_order_meets_are_refused_before_there_is_a_problem(tmp_path: Path) -> None:
+    contradiction = Constraints(before=((0, 1), (1, 0)))
+    with pytest.raises(InputError, match="form a cycle"), open_problem(tmp_path, constraints=contradiction):
+        pytest.fail("there is no such problem")
+
+
+@every_search
+def test_another_search_under_constraints_is_not_taken_for_this(search: Search, tmp_path: Path) -> None:
+    """In one journal: what was found with constraints, and what without them."""
+    free = propose(search, tmp_path / "one")
+    constrained = propose(search, tmp_path / "one", constraints=CONSTRAINTS["several"])
+    assert told(constrained) == told(propose(search, tmp_path / "other", constraints=CONSTRAINTS["several"]))
+    assert told(propose(search, tmp_path / "one")) == told(free)
+
+
+@every_search
+def test_interrupted_and_continued_under_constraints(search: Search, tmp_path: Path) -> None:
+    given = {"constraints": CONSTRAINTS["before"]}
+    whole = propose(search, tmp_path / "whole", **given)
+    with pytest.raises(Interrupted):
+        propose(search, tmp_path / "parts", **given, **Stopping(1).options())
+    assert told(propose(search, tmp_path / "parts", **given)) == told(whole)
+
+
 POOL = [Order.of(map(int, digits)) for digits in ("3102", "0231", "1320", "2013", "1032", "0312")]
+TWO_FIRST = ((2, 1), (2, 0))  # pairs, of columns in a sequence, and orders that meet them
+POOL_TWO_FIRST = [Order.of(map(int, digits)) for digits in ("3201", "2310", "2130", "2013", "2301", "3210")]
 
 
 ALIKE_ON_ALL_COLUMNS = {name: search for name, search in SEARCHES.items() if not isinstance(search, AnyOrder)}
@@ -201,7 +254,10 @@ relabellings = pytest.mark.parametrize("columns", [Order((2, 0, 3, 1)), Order((3
 
 @pytest.mark.parametrize("search", ALIKE_ON_ALL_COLUMNS.values(), ids=ALIKE_ON_ALL_COLUMNS)
 @relabellings
-def test_relabelled_columns_give_the_relabelled_answer(search: Search, tmp_path: Path, columns: Order) -> None:
+@pytest.mark.parametrize(("orders", "pairs"), [(POOL, ()), (POOL_TWO_FIRST, TWO_FIRST)], ids=["free", "before"])
+def test_relabelled_columns_give_the_relabelled_answer(
+    search: Search, tmp_path: Path, columns: Order, orders: list[Order], pairs: tuple[tuple[int, int], ...]
+) -> None:
     """Nothing but the numbers of the columns changes: no strategy may prefer an order for its numbers.
 
     Losses may differ in their last bits, since candidates are scored in the sequence of their numbers. The data and
@@ -211,9 +267,11 @@ def test_relabelled_columns_give_the_relabelled_answer(search: Search, tmp_path:
     answers = []
     for name, own in (("plain", Order.forward(4)), ("relabelled", columns)):
         pool = tmp_path / f"{name}.json"
-        pool.write_text(json.dumps([list(own.inverse().compose(order)) for order in POOL]))
+        pool.write_text(json.dumps([list(own.inverse().compose(order)) for order in orders]))
         started = replace(search, init=str(pool)) if has_initial_pool(search) else search  # type: ignore[call-arg]
-        answers.append(propose(started, tmp_path / name, columns=own))
+        new = own.inverse()
+        before = tuple((new[one], new[other]) for one, other in pairs)
+        answers.append(propose(started, tmp_path / name, columns=own, constraints=Constraints(before=before)))
     plain, other = answers
     assert len(other.stages) == len(plain.stages)
     for there, here in [

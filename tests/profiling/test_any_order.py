@@ -18,7 +18,7 @@ from genorder.data import EncodedDataset
 from genorder.data.encoding import PAD
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
-from genorder.orders import Order, cost_ratio
+from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig, any_order
 from genorder.profiling.any_order import (
     AnyOrderOracle,
@@ -206,6 +206,34 @@ def test_means_are_over_the_samples_that_have_the_target() -> None:
     np.testing.assert_allclose(oracle.mean_given([0], [3, 1]), expected)
     losses_NL = oracle.of_order(Order.reverse(4))
     np.testing.assert_allclose(oracle.mean_of_order(Order.reverse(4)).mean(), losses_NL.sum() / lengths_N.sum())
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+def test_units_cost_what_their_targets_do_one_after_the_other(fixed: bool) -> None:
+    oracle = random_oracle(random_data(40, fixed=fixed))
+    expected = [
+        (oracle.mean_given([2], [0]) + oracle.mean_given([2, 0], [1])) / 2,
+        (oracle.mean_given([2], [3]) + oracle.mean_given([2, 3], [1])) / 2,
+    ]
+    np.testing.assert_allclose(oracle.mean_following([2], [(0, 1), (3, 1)]), np.concatenate(expected), rtol=1e-6)
+    np.testing.assert_array_equal(oracle.mean_following([2], [(0,), (3,)]), oracle.mean_given([2], [0, 3]))
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [Constraints(keep_first=2), Constraints(keep_last=1), Constraints(groups=2), Constraints(before=((3, 0), (2, 0)))],
+    ids=str,
+)
+def test_the_greedy_order_takes_the_cheapest_of_what_is_allowed(constraints: Constraints) -> None:
+    oracle = random_oracle(random_data(40, fixed=True))
+    units = constraints.units(4)
+    order = greedy_order(oracle, constraints)
+    assert constraints.allows(order)
+    first = next(unit for unit in units.free if unit[0] == order[constraints.keep_first])
+    blocked = {other for _, other in units.edges}
+    rivals = [unit for number, unit in enumerate(units.free) if number not in blocked]
+    costs = oracle.mean_following(units.first, rivals)
+    assert first == rivals[int(costs.argmin())]
 
 
 def test_a_target_that_no_validation_sample_has() -> None:

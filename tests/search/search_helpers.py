@@ -58,11 +58,11 @@ def answered_problem(
             raise InputError("the budget is spent")
         assert name not in profiled
         problem.runs += 1
-        profiled[name] = list(orders)
-        losses = np.array(answer(name, orders), dtype=float)
+        profiled[name] = problem.allowed(orders)
+        losses = np.array(answer(name, profiled[name]), dtype=float)
         count = len(profiled[name])
         found = Profile(profiled[name], losses, np.zeros(count), losses == losses.min(), np.ones(count, dtype=int))
-        problem.finish_stage(Stage(name, count, keep, proposals_of(found, count), {}))
+        problem.finish_stage(Stage(name, count, min(keep, count), proposals_of(found, count), {}))
         return found
 
     cast(Any, problem).profile = profile

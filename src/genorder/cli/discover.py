@@ -26,7 +26,7 @@ from genorder.data import ReadOptions
 from genorder.discovery import budget_within, estimated_seconds, new_problem
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import Order
+from genorder.orders import Constraints, Order, parse_before
 from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
 from genorder.runs import (
     DiscoveryRun,
@@ -66,6 +66,10 @@ def discover(
     max_candidates: Annotated[int | None, typer.Option(help="Candidates of one profiling run at most.")] = None,
     explore_only: Annotated[bool, typer.Option("--explore-only", help="Stop before the final training.")] = False,
     baseline: Annotated[bool, typer.Option(help="Train the given order too, to compare.")] = True,
+    keep_first: options.KeepFirst = 0,
+    keep_last: options.KeepLast = 0,
+    groups: options.Groups = 1,
+    before: options.Before = None,
     workers: options.Workers = None,
     preset: options.Preset = "cpu",
     config: options.ConfigFile = None,
@@ -83,6 +87,9 @@ def discover(
     """
     machine = Machine.choose(device, threads)
     seconds = _parse_budget(budget)
+    constraints = Constraints(
+        keep_first=keep_first, keep_last=keep_last, groups=groups, before=parse_before(before or [])
+    )
     own, changes = split_settings(settings or [])
     search = make_search(strategy, own | {k: v for k, v in {"init": init, "depth": depth}.items() if v is not None})
     hidden = 0 if task is not None and hidden_order_seed is None else hidden_order_seed
@@ -105,6 +112,7 @@ def discover(
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
+        constraints=constraints,
     )
     decided: Budget | None = None
     with scratch_problem(run) as problem:
@@ -131,6 +139,8 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     problem = new_problem(run.discovery, directory)
     estimate = estimated_seconds(run.discovery, problem)
     runs = run.discovery.search.plan(problem)
+    if problem.constraints:
+        say(f"orders that are allowed: {problem.constraints}")
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
     total = duration(sum(estimate.values()))
     say(f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {total} in all ({parts})")
@@ -174,6 +184,8 @@ def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:
 def _show_plan(plan: dict[str, Any]) -> None:
     for name, value in [*_flat(plan["config"]), *_flat({"search": plan["search"]})]:
         say(f"{name} = {value}")
+    if "constraints" in plan:
+        say(f"orders that are allowed: {Constraints.from_dict(plan['constraints'])}")
     for run in plan["runs"]:
         say(f"{run['name']}: {counted(run['candidates'], 'candidate')}, {counted(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
@@ -198,6 +210,8 @@ def _show(result: dict[str, Any]) -> None:
         table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
     type(screen)(soft_wrap=False).print(table)
     say(f"found: {_named(result)}")
+    if result.get("constraints"):
+        say(f"among the orders that were allowed: {Constraints.from_dict(result['constraints'])}")
     if result["tied_orders"]:
         others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
         say(f"the race could not separate it from these, so the search's ranking decided: {others}")

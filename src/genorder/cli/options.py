@@ -10,6 +10,14 @@ import typer
 
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
 
+_DATA_PANEL = "How DATA is read"
+_ORDERS_PANEL = "Which orders are allowed"
+
+
+def _order_option(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=_ORDERS_PANEL)
+
+
 Data = Annotated[
     str | None,
     typer.Argument(
@@ -37,13 +45,15 @@ Seed = Annotated[int, typer.Option(help="Root of all randomness of the run.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")]
 Threads = Annotated[int | None, typer.Option(help="Threads for tensors; default: one per core.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout, all else on stderr.")]
+KeepFirst = Annotated[int, _order_option("N", "Emit the first N target columns first, in their sequence.")]
+KeepLast = Annotated[int, _order_option("N", "Emit the last N (of the longest target) last, in their sequence.")]
+Groups = Annotated[int, _order_option("N", "Move the others in blocks of N neighbours, in their sequence inside.")]
+Before = Annotated[list[str] | None, _order_option("I<J", "Emit column I before J, counted from 0, e.g. '3<7'.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes that share the runs of a race; default: one per thread.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
-
-_DATA_PANEL = "How DATA is read"
 
 
 def _data_option(*names: str, help: str) -> Any:

@@ -12,6 +12,7 @@ from genorder.orders.candidates import (
     topological_sorts,
     within_time_orders,
 )
+from genorder.orders.constraints import Constraints, Units, parse_before
 from genorder.orders.cost import cost_ratio, order_cost
 from genorder.orders.graph import DependencyGraph
 from genorder.orders.order import Order
@@ -20,13 +21,16 @@ from genorder.orders.parse import parse_order
 __all__ = [
     "BLOCK",
     "CandidateSource",
+    "Constraints",
     "DependencyGraph",
     "Order",
+    "Units",
     "block_orders",
     "cost_ratio",
     "deduplicated",
     "distinct_orders",
     "order_cost",
+    "parse_before",
     "parse_candidates",
     "parse_order",
     "random_orders",

@@ -4,7 +4,7 @@ Axes: N samples, G groups, B samples of a group, L targets, P positions (inputs,
 C orders.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -18,7 +18,7 @@ from torch.nn import functional
 from genorder.data import EncodedDataset
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig, RoutedModel
-from genorder.orders import Order
+from genorder.orders import Constraints, Order, Units
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -184,10 +184,30 @@ class AnyOrderOracle:
 
     def mean_given(self, emitted: Sequence[int], targets: Sequence[int]) -> NDArray[np.float64]:
         """losses_M of the targets named once `emitted` are known, each a mean over the samples that have it."""
-        lengths_N = self.validation.target_lengths_N.cpu().numpy()
-        samples_M = (lengths_N[:, None] > np.array(targets)).sum(axis=0)
-        losses_M: NDArray[np.float64] = self.given(emitted, targets).sum(axis=0) / np.maximum(samples_M, 1)
+        losses_M: NDArray[np.float64] = self.given(emitted, targets).sum(axis=0) / self._samples_with(targets)
         return losses_M
+
+    def mean_following(self, emitted: Sequence[int], units: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+        """losses_U of each unit, a mean over its targets, when they follow `emitted` one after the other."""
+        if all(len(unit) == 1 for unit in units):
+            return self.mean_given(emitted, [unit[0] for unit in units])
+        steps = [(target, unit[:place]) for unit in units for place, target in enumerate(unit)]
+        emitted_ML = torch.zeros(len(steps), self.targets, dtype=torch.bool, device=self._rows_N.device)
+        emitted_ML[:, list(emitted)] = True
+        for row_L, (_, before) in zip(emitted_ML, steps, strict=True):
+            row_L[list(before)] = True
+        targets = np.array([target for target, _ in steps])
+        targets_M = torch.from_numpy(targets).to(self._rows_N.device)
+        available_MP = available_given(emitted_ML, self.model.inputs)[torch.arange(len(steps)), targets_M]
+        losses_M = self.losses(available_MP, targets_M).sum(axis=0) / self._samples_with(targets)
+        ends = np.cumsum([len(unit) for unit in units])[:-1]
+        return np.array([part.mean() for part in np.split(losses_M, ends)])
+
+    def _samples_with(self, targets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """samples_M: how many have each of the targets; 1 where none has it."""
+        lengths_N = self.validation.target_lengths_N.cpu().numpy()
+        samples_M: NDArray[np.int64] = (lengths_N[:, None] > np.asarray(targets)).sum(axis=0)
+        return np.maximum(samples_M, 1)
 
     def mean_of_order(self, order: Order) -> NDArray[np.float64]:
         """losses_N whose mean is the loss per prediction, of targets emitted in this order."""
@@ -196,14 +216,20 @@ class AnyOrderOracle:
         return losses_N
 
 
-def greedy_order(oracle: AnyOrderOracle) -> Order:
-    """Emit next the target of least loss given those emitted."""
-    emitted: list[int] = []
-    remaining = list(range(oracle.targets))
-    while remaining:
-        losses_M = oracle.mean_given(emitted, remaining)
-        emitted.append(remaining.pop(int(losses_M.argmin())))
-    return Order.of(emitted)
+def least_loss_first(oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None) -> Order:
+    """Emit next, of the units that may come, the one of least loss given what is emitted; see `Units.sort`."""
+
+    def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
+        if len(available) == 1:
+            return 0
+        return int(oracle.mean_following(emitted, [units.free[unit] for unit in available]).argmin())
+
+    return units.sort(choose, edges)
+
+
+def greedy_order(oracle: AnyOrderOracle, constraints: Constraints | None = None) -> Order:
+    """Emit next the target of least loss given those emitted, among those that the constraints allow."""
+    return least_loss_first(oracle, (constraints or Constraints()).units(oracle.targets))
 
 
 @final

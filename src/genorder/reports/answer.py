@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, final
 
+from genorder.orders import Constraints
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import ranked_rows
 from genorder.reports.wording import count_of, duration, number, percent, percent_range
@@ -124,6 +125,9 @@ def caveats(run: ReportedRun) -> list[str]:
 def _search_caveats(run: ReportedRun) -> list[str]:
     details = run.result.get("proposed", {}).get("details", {})
     found = []
+    if run.result.get("constraints"):
+        asked = Constraints.from_dict(run.result["constraints"])
+        found.append(f"Only orders that meet {asked} were searched: another may be better.")
     if details.get("verdict", "order found") != "order found":
         found.append(f"The search says: {details['verdict']}. {details['advice']}")
     restarts = run.config.get("search", {}).get("restarts")

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from genorder.discovery import Discovery, Watcher, budget_within, discover, new_problem
 from genorder.execution import StopRequest
-from genorder.orders import Order
+from genorder.orders import Constraints, Order
 from genorder.presets import DiscoveryConfig, parse_setting
 from genorder.runs.keeping import Machine, run_path
 from genorder.runs.source import Source
@@ -44,7 +44,9 @@ def discovery_run(
     workers: int | None,
     explore_only: bool,
     baseline: bool,
+    constraints: Constraints | None = None,
 ) -> DiscoveryRun:
+    constraints = constraints or Constraints()
     discovery = Discovery(
         splits=source.splits,
         source=source.candidate_source(),
@@ -56,6 +58,7 @@ def discovery_run(
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
+        constraints=constraints,
     )
     described = {
         "verb": "discover",
@@ -68,6 +71,7 @@ def discovery_run(
         "preset": preset,
         "config": config.model_dump(),
         "seed": seed,
+        **({"constraints": constraints.to_dict()} if constraints else {}),
         **machine.described(),
     }
     path = run_path(out, f"discover-{source.label}", described, machine)
@@ -90,7 +94,7 @@ def split_settings(settings: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
 def scratch_problem(run: DiscoveryRun) -> Iterator[SearchProblem]:
     """The problem, in a directory that does not last: what is refused leaves no run directory.
 
-    Raises InputError where the strategy cannot work on the data.
+    Raises InputError where the strategy cannot work on the data, or no order of it meets the constraints.
     """
     with (
         tempfile.TemporaryDirectory() as scratch,

@@ -60,6 +60,8 @@ class AnyOrder(Search):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         steps = problem.any_order.training.steps
+        if problem.only_order:
+            return []
         orders = self._orders(problem)
         runs = [PlannedRun(f"any-order {number + 1}", orders, steps) for number in range(self.restarts)]
         return runs[: problem.budget.runs]
@@ -71,8 +73,8 @@ class AnyOrder(Search):
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
-        if problem.length == 1:
-            return SearchResult([Proposal(Order.forward(1))], [])
+        if problem.only_order:
+            return SearchResult([Proposal(problem.only_order)], [])
         models = [self._profile(problem, number) for number in range(len(self.plan(problem)))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         proposals = [
@@ -127,7 +129,8 @@ class AnyOrder(Search):
             seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
             steps += training.steps
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
-            reading = read(oracle, earlier, before, numpy_generator(derive_seed(seed, "random orders")))
+            rng = numpy_generator(derive_seed(seed, "random orders"))
+            reading = read(oracle, earlier, before, rng, problem.constraints)
             if reading.settled:
                 break
             earlier, before = reading.orders[: self._orders(problem) - 2], reading.best

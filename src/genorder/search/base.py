@@ -18,7 +18,7 @@ import torch
 from genorder.data import EncodedDataset
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import CandidateSource, Order
+from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.profiling import AnyOrderConfig, Profile, ProfilerConfig, profile_orders
 from genorder.profiling.scoring import finite_or_none
 from genorder.seeding import derive_seed
@@ -115,7 +115,10 @@ class PlannedRun:
 @final
 @dataclass(eq=False)
 class SearchProblem:
-    """The data, what may be spent, and the means of profiling. Holds the count of runs already spent."""
+    """The data, what may be spent, and the means of profiling. Holds the count of runs already spent.
+
+    Raises InputError for constraints that no order of this data meets.
+    """
 
     train: EncodedDataset
     validation: EncodedDataset
@@ -126,15 +129,32 @@ class SearchProblem:
     folder: Path  # for checkpoints
     any_order: AnyOrderConfig = field(default_factory=AnyOrderConfig)
     budget: Budget = field(default_factory=Budget)
+    constraints: Constraints = field(default_factory=Constraints)  # that every candidate meets
     on_stage: Callable[[Stage], None] | None = None
     on_progress: Callable[[str, Progress], None] | None = None
     stop: StopRequest | None = None
     stages: list[Stage] = field(default_factory=list)
     runs: int = 0
 
+    def __post_init__(self) -> None:
+        self.constraints.check(self.length)
+
     @property
     def length(self) -> int:
         return self.train.target_width
+
+    @cached_property
+    def only_order(self) -> Order | None:
+        """The one that there is nothing to search for beside."""
+        return next(self.constraints.all_orders(self.length)) if self.count_orders(2) == 1 else None
+
+    def count_orders(self, most: int) -> int:
+        """How many orders there are to search among, but `most` where there are more."""
+        return self.constraints.count(self.length, most)
+
+    def allowed(self, orders: Sequence[Order]) -> list[Order]:
+        """Candidates as they may be profiled and proposed: repaired to meet the constraints, none twice."""
+        return deduplicated(map(self.constraints.repaired, orders)) if self.constraints else list(orders)
 
     def may_profile(self) -> bool:
         return self.budget.runs is None or self.runs < self.budget.runs
@@ -153,12 +173,13 @@ class SearchProblem:
         return fingerprint_arrays(*(tensor.cpu().numpy() for tensor in tensors))
 
     def profile(self, name: str, orders: Sequence[Order], keep: int = 1) -> Profile:
-        """One mixture profiling run of the orders, from the journal if it was done before.
+        """One mixture profiling run of the orders, of what is allowed of them, from the journal if it was done before.
 
         `name` must be of this run alone: it seeds it. `keep` says how many survive, for the summary. Raises
         InputError beyond the budget.
         """
         self.spend_run(name)
+        orders = self.allowed(orders)
         seed = derive_seed(self.seed, "profile", name)
         described = {
             "orders": fingerprint([list(order) for order in orders]),
@@ -184,7 +205,8 @@ class SearchProblem:
         profile = Profile.from_dict(self.journal.run(self._key("profile", described), f"profile {name}", work))
         shutil.rmtree(folder, ignore_errors=True)
         seconds = {"train": profile.train_seconds, "score": profile.score_seconds}
-        self.finish_stage(Stage(name, len(orders), keep, proposals_of(profile, _KEPT_CANDIDATES), seconds))
+        best = proposals_of(profile, _KEPT_CANDIDATES)
+        self.finish_stage(Stage(name, len(orders), min(keep, len(orders)), best, seconds))
         return profile
 
     def finish_stage(self, stage: Stage) -> None:
@@ -212,6 +234,7 @@ class SearchProblem:
             "seed": self.seed,
             "device": self.train.inputs_NW.device.type,
             "threads": torch.get_num_threads(),
+            **({"constraints": self.constraints.to_dict()} if self.constraints else {}),
             **described,
         }
 
@@ -230,7 +253,11 @@ def proposals_of(profile: Profile, most: int = MOST_PROPOSALS) -> list[Proposal]
 
 
 class Search(ABC):
-    """A strategy. Implementations are frozen values: their settings, and nothing that changes."""
+    """A strategy. Implementations are frozen values: their settings, and nothing that changes.
+
+    Candidates that the problem profiles meet its constraints; what a strategy scores by itself goes through
+    `problem.allowed` first.
+    """
 
     name: ClassVar[str]
     finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates

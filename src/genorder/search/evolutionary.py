@@ -1,14 +1,14 @@
 """The paper's evolutionary baseline: tournaments, partially mapped crossover, swaps and elitism."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, final, get_args
 
 import numpy as np
 
 from genorder.errors import InputError
-from genorder.orders import Order, deduplicated, random_orders
+from genorder.orders import Order, deduplicated, distinct_orders, random_orders
 from genorder.profiling import Profile, RaceConfig, race
 from genorder.search.base import PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage, proposals_of
 from genorder.search.initial_pool import check_initial_pool, initial_pool
@@ -65,10 +65,10 @@ class Evolutionary(Search):
             raise InputError(f"fitness {self.fitness!r}: expected one of {', '.join(get_args(Fitness))}")
 
     def check(self, problem: SearchProblem) -> None:
-        check_initial_pool(self.init, problem.source)
+        check_initial_pool(self.init, problem.source, problem.constraints)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
-        if problem.length == 1:
+        if problem.only_order:
             return []
         size = self._size(problem)
         steps = problem.profiler.training.steps if self.fitness == "mixture" else size * self.separate_steps
@@ -76,8 +76,8 @@ class Evolutionary(Search):
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
-        if problem.length == 1:
-            return SearchResult([Proposal(Order.forward(1))], [])
+        if problem.only_order:
+            return SearchResult([Proposal(problem.only_order)], [])
         last = self._generations(problem)
         population = self._first_generation(problem)
         found = self._evaluate(problem, 1, population, last)
@@ -85,7 +85,8 @@ class Evolutionary(Search):
             if not problem.may_profile():
                 break
             ranked = [found.orders[index] for index in found.ranking.tolist()]
-            population = next_generation(ranked, self, _generator(problem, generation))
+            rng = _generator(problem, generation)
+            population = next_generation(ranked, self, rng, problem.constraints.repaired)
             found = self._evaluate(problem, generation, population, last)
         return SearchResult(proposals_of(found), problem.stages)
 
@@ -95,8 +96,8 @@ class Evolutionary(Search):
     def _first_generation(self, problem: SearchProblem) -> list[Order]:
         """The initial pool; where it holds fewer orders than the population, random ones beside it."""
         size, rng = self._size(problem), _generator(problem, 1)
-        pool = deduplicated(initial_pool(self.init, size, problem.source, rng))
-        return pool if len(pool) == size else _filled(pool, Order.forward(problem.length), size, rng)
+        pool = deduplicated(initial_pool(self.init, size, problem.source, rng, problem.constraints))
+        return _filled(pool, Order.forward(problem.length), size, rng, problem.constraints.repaired)
 
     def _evaluate(self, problem: SearchProblem, generation: int, population: list[Order], last: int) -> Profile:
         kept = self.elites(len(population)) if generation < last else 1
@@ -141,30 +142,37 @@ class Evolutionary(Search):
 
     def _size(self, problem: SearchProblem) -> int:
         size = self.population or DEFAULT_POPULATION[self.fitness]
-        return min(size, problem.budget.candidates or size, math.factorial(problem.length))
+        return problem.count_orders(min(size, problem.budget.candidates or size))
 
     def _generations(self, problem: SearchProblem) -> int:
-        if self._size(problem) == math.factorial(problem.length):
+        size = self._size(problem)
+        if size == problem.count_orders(size + 1):
             return 1  # a population of all orders has nothing to evolve to
         allowed = problem.budget.runs
         wanted = self.generations or allowed or DEFAULT_GENERATIONS
         return min(wanted, allowed or wanted)
 
 
-def next_generation(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Generator) -> list[Order]:
+def next_generation(
+    ranked: Sequence[Order],
+    settings: Evolutionary,
+    rng: np.random.Generator,
+    repaired: Callable[[Order], Order] = lambda order: order,
+) -> list[Order]:
     """As many different orders as `ranked`, which are different too, and from best to worst.
 
-    The elites come first, unchanged. Renaming the target columns of all parents renames all children alike.
+    The elites come first, unchanged. `repaired` makes of a child one that is allowed; as far as it does so too,
+    renaming the target columns of all parents renames all children alike.
     """
     size = len(ranked)
     found = dict.fromkeys(ranked[: settings.elites(size)])
     for _ in range(_PAIRS_PER_CHILD * size):
         for child in _children(ranked, settings, rng):
             if len(found) < size:
-                found.setdefault(child)
+                found.setdefault(repaired(child))
         if len(found) == size:
             break
-    return _filled(list(found), ranked[0], size, rng)
+    return _filled(list(found), ranked[0], size, rng, repaired)
 
 
 def _children(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Generator) -> list[Order]:
@@ -187,12 +195,18 @@ def _swapped(order: Order, rng: np.random.Generator) -> Order:
     return Order(tuple(indices))
 
 
-def _filled(orders: list[Order], names: Order, size: int, rng: np.random.Generator) -> list[Order]:
-    """The orders, then uniform random ones up to `size`: shuffles of the steps of `names`."""
+def _filled(
+    orders: list[Order], names: Order, size: int, rng: np.random.Generator, repaired: Callable[[Order], Order]
+) -> list[Order]:
+    """The orders, then random ones up to `size`: shuffles of the steps of `names`, repaired.
+
+    Repaired shuffles coincide: then more are drawn, as long as new ones turn up.
+    """
     if len(orders) == size:
         return orders
-    fresh = (names.compose(shuffle) for shuffle in random_orders(len(names), size, rng))
-    return deduplicated([*orders, *fresh])[:size]
+    fresh = [repaired(names.compose(shuffle)) for shuffle in random_orders(len(names), size, rng)]
+    found = deduplicated([*orders, *fresh])[:size]
+    return distinct_orders(lambda: [repaired(names.compose(Order.random(len(names), rng)))], size, first=found)
 
 
 def _name(generation: int) -> str:

@@ -47,7 +47,7 @@ class GlobalLocal(Search):
             raise InputError(f"local candidates {self.local_candidates}: expected at least 2")
 
     def check(self, problem: SearchProblem) -> None:
-        check_initial_pool(self.init, problem.source)
+        check_initial_pool(self.init, problem.source, problem.constraints)
         limit = problem.budget.candidates or CANDIDATE_LIMIT
         depth = self._depth(problem.length)
         needed = 2 * math.factorial(depth)
@@ -59,25 +59,29 @@ class GlobalLocal(Search):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         length, steps = problem.length, problem.profiler.training.steps
+        if problem.only_order:
+            return []
         depth = self._depth(length)
-        runs = [PlannedRun(f"global {k}", 2 * math.factorial(depth), steps) for k in range(1, depth + 1)]
+        largest = problem.count_orders(2 * math.factorial(depth))
+        runs = [PlannedRun(f"global {k}", largest, steps) for k in range(1, depth + 1)]
         for size in self._local_sizes(length):
             inner = sum(math.factorial(len(block)) - 1 for block in sized_blocks(length, size)) + 1
-            runs.append(PlannedRun(f"local {size} within", min(inner, self._most_local(problem)), steps))
             whole = math.factorial(length // size)
-            runs.append(PlannedRun(f"local {size} between", min(whole, self._most_local(problem)), steps))
+            for kind, candidates in (("within", inner), ("between", whole)):
+                most = problem.count_orders(min(candidates, self._most_local(problem)))
+                runs.append(PlannedRun(f"local {size} {kind}", most, steps))
         return runs[: problem.budget.runs]
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
-        if problem.length == 1:
-            return SearchResult([Proposal(Order.forward(1))], [])
+        if problem.only_order:
+            return SearchResult([Proposal(problem.only_order)], [])
         found = self._global_stage(problem)
         after_global = found.best
         for size in self._local_sizes(problem.length):
             for kind in ("within", "between"):
                 if problem.may_profile():
-                    found = self._local_run(problem, found.best, size, kind)
+                    found = self._local_run(problem, found.best, size, kind) or found
         proposals = proposals_of(found)
         if all(proposal.order != after_global for proposal in proposals):
             proposals = [*proposals[: MOST_PROPOSALS - 1], Proposal(after_global)]
@@ -86,7 +90,7 @@ class GlobalLocal(Search):
     def _global_stage(self, problem: SearchProblem) -> Profile:
         depth = self._depth(problem.length)
         rng = numpy_generator(derive_seed(problem.seed, "initial pool"))
-        survivors = initial_pool(self.init, math.factorial(depth), problem.source, rng)
+        survivors = initial_pool(self.init, math.factorial(depth), problem.source, rng, problem.constraints)
         found: Profile | None = None
         for blocks in range(1, depth + 1):
             if not problem.may_profile():
@@ -97,7 +101,8 @@ class GlobalLocal(Search):
         assert found is not None  # a budget allows at least one run
         return found
 
-    def _local_run(self, problem: SearchProblem, parent: Order, size: int, kind: str) -> Profile:
+    def _local_run(self, problem: SearchProblem, parent: Order, size: int, kind: str) -> Profile | None:
+        """None where the constraints leave nothing to change."""
         name = f"local {size} {kind}"
         rng = numpy_generator(derive_seed(problem.seed, name))
         blocks = sized_blocks(problem.length, size)
@@ -107,7 +112,8 @@ class GlobalLocal(Search):
         else:
             remainder = 1 if problem.length % size else 0
             arrangements = some_block_arrangements(blocks, remainder, most, rng)
-        return problem.profile(name, [parent.compose(arrangement) for arrangement in arrangements])
+        family = problem.allowed([parent.compose(arrangement) for arrangement in arrangements])
+        return problem.profile(name, family) if len(family) > 1 else None
 
     def _depth(self, length: int) -> int:
         return min(self.depth, length)

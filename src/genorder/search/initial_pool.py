@@ -8,9 +8,10 @@ from genorder.errors import InputError
 from genorder.orders import (
     BLOCK,
     CandidateSource,
+    Constraints,
     Order,
     block_orders,
-    random_orders,
+    deduplicated,
     read_orders,
     sort_orders,
     topological_sorts,
@@ -20,17 +21,40 @@ from genorder.orders import (
 NAMED_POOLS = ("random", "sort", "block", "topo", "vars")
 
 
-def initial_pool(spec: str, count: int, source: CandidateSource, rng: np.random.Generator) -> list[Order]:
+def initial_pool(
+    spec: str,
+    count: int,
+    source: CandidateSource,
+    rng: np.random.Generator,
+    constraints: Constraints | None = None,
+) -> list[Order]:
     """At most `count` orders: of a named kind, or those of a JSON file.
 
     `sort` and `block` are priors around the reference order (`P_s-` and `P_b-` of the paper): snapshots of a sort
-    towards its reverse, and its blocks of five shuffled, the reference itself left out. Raises InputError for a pool
+    towards its reverse, and its blocks of five shuffled, the reference itself left out. With constraints,
+    a named kind is repaired to meet them, and of a file those orders are taken that do. Raises InputError for a pool
     that this data cannot have.
     """
-    check_initial_pool(spec, source)
-    length = len(source.reference)
+    constraints = constraints or Constraints()
+    check_initial_pool(spec, source, constraints)
     if spec == "random":
-        return random_orders(length, count, rng)
+        return constraints.random_orders(len(source.reference), count, rng)
+    if spec not in NAMED_POOLS:
+        return _of_file(spec, source, constraints)[:count]
+    pool = _named(spec, count, source, rng)
+    if not constraints:
+        return pool
+    repaired = deduplicated(map(constraints.repaired, pool))
+    if spec in ("sort", "block"):
+        return [order for order in repaired if order != source.reference] or repaired
+    return repaired
+
+
+def _of_file(spec: str, source: CandidateSource, constraints: Constraints) -> list[Order]:
+    return [order for order in read_orders(Path(spec), len(source.reference)) if constraints.allows(order)]
+
+
+def _named(spec: str, count: int, source: CandidateSource, rng: np.random.Generator) -> list[Order]:
     if spec == "sort":
         pool = sort_orders(source.reference, count, rng, towards_reverse=True)
         # A start that is sorted the wrong way round is the reference: likely where there are few orders.
@@ -39,12 +63,11 @@ def initial_pool(spec: str, count: int, source: CandidateSource, rng: np.random.
         return block_orders(source.reference, count, rng, with_reference=False)
     if spec == "topo" and source.graph is not None:
         return topological_sorts(source.graph, count, rng)
-    if spec == "vars" and source.variables is not None:
-        return within_time_orders(source.reference, source.variables)[:count]
-    return read_orders(Path(spec), length)[:count]
+    assert source.variables is not None  # what a pool needs was checked before
+    return within_time_orders(source.reference, source.variables)[:count]
 
 
-def check_initial_pool(spec: str, source: CandidateSource) -> None:
+def check_initial_pool(spec: str, source: CandidateSource, constraints: Constraints | None = None) -> None:
     if spec in NAMED_POOLS:
         if spec == "topo" and source.graph is None:
             raise InputError("initial pool topo needs a dependency graph, which only built-in tasks have")
@@ -54,5 +77,7 @@ def check_initial_pool(spec: str, source: CandidateSource) -> None:
             raise InputError("initial pool vars needs a time series of several variables, such as a delay network")
     elif not Path(spec).exists():
         raise InputError(f"initial pool {spec!r}: expected one of {', '.join(NAMED_POOLS)}, or a JSON file of orders")
-    else:
-        read_orders(Path(spec), len(source.reference))
+    elif not _of_file(spec, source, constraints or Constraints()):
+        raise InputError(
+            f"initial pool {spec}: none of its orders meets {constraints}; add one that does, or ask for less"
+        )

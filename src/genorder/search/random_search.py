@@ -37,7 +37,7 @@ class RandomSearch(Search):
             raise InputError(f"candidates {self.candidates}: expected at least 2 per run")
 
     def check(self, problem: SearchProblem) -> None:
-        check_initial_pool(self.init, problem.source)
+        check_initial_pool(self.init, problem.source, problem.constraints)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         steps, candidates = problem.profiler.training.steps, self._candidates(problem)
@@ -47,7 +47,8 @@ class RandomSearch(Search):
         groups = _groups(pool, candidates)
         runs = [PlannedRun(_name(number), len(group), steps) for number, group in enumerate(groups, start=1)]
         # How many tie is not known before, so as many as may take part.
-        return [*runs, PlannedRun(_LAST, candidates, steps)] if self._has_last_run(problem, pool) else runs
+        last = PlannedRun(_LAST, problem.count_orders(candidates), steps)
+        return [*runs, last] if self._has_last_run(problem, pool) else runs
 
     def propose(self, problem: SearchProblem) -> SearchResult:
         self.check(problem)
@@ -70,7 +71,7 @@ class RandomSearch(Search):
         candidates = self._candidates(problem)
         runs = min(max(1, self._runs(problem) - 1), candidates)  # the last run must have room for all winners
         rng = numpy_generator(derive_seed(problem.seed, "initial pool"))
-        return deduplicated(initial_pool(self.init, runs * candidates, problem.source, rng))
+        return deduplicated(initial_pool(self.init, runs * candidates, problem.source, rng, problem.constraints))
 
     def _has_last_run(self, problem: SearchProblem, pool: list[Order]) -> bool:
         """Not where a single run has all there is."""

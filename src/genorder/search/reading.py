@@ -8,8 +8,8 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from genorder.orders import Order, deduplicated
-from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, pairwise_gains
+from genorder.orders import Constraints, Order, Units, deduplicated
+from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
 from genorder.profiling.scoring import compare_with_best
 
 NOTHING_LEARNT = "nothing learnt"  # a verdict
@@ -29,7 +29,7 @@ class Reading:
 
     orders: list[Order]  # best first
     losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
-    random_CN: NDArray[np.float64]  # of some random orders
+    random_CN: NDArray[np.float64]  # of some random orders, of those that are allowed
     blind: float  # loss of guessing by the frequency of tokens alone
     gains: Gains
     before: float | None  # loss of the best order after the round before
@@ -73,13 +73,21 @@ class Reading:
         return float(gained_N.mean()), float(gained_N.std(ddof=1) / np.sqrt(len(gained_N)))
 
 
-def read(oracle: AnyOrderOracle, earlier: Sequence[Order], before: float | None, rng: np.random.Generator) -> Reading:
+def read(
+    oracle: AnyOrderOracle,
+    earlier: Sequence[Order],
+    before: float | None,
+    rng: np.random.Generator,
+    constraints: Constraints,
+) -> Reading:
     """`earlier` are orders from the round before, and `before` the loss that the best of them had then."""
     gains = pairwise_gains(oracle)
-    orders = deduplicated([greedy_order(oracle), graph_order(oracle, gains), *earlier])
+    constructed = [greedy_order(oracle, constraints), graph_order(oracle, gains, constraints)]
+    orders = deduplicated([*constructed, *earlier])
     losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
-    random_CN = np.array([oracle.mean_of_order(Order.random(oracle.targets, rng)) for _ in range(_RANDOM_ORDERS)])
+    drawn = [constraints.random(oracle.targets, rng) for _ in range(_RANDOM_ORDERS)]
+    random_CN = np.array([oracle.mean_of_order(order) for order in drawn])
     ranked = [orders[index] for index in ranking]
     return Reading(ranked, losses_CN[ranking], random_CN, _blind_loss(oracle), gains, before)
 
@@ -151,34 +159,29 @@ def _blind_loss(oracle: AnyOrderOracle) -> float:
     return total / weight
 
 
-def graph_order(oracle: AnyOrderOracle, gains: Gains) -> Order:
+def graph_order(oracle: AnyOrderOracle, gains: Gains, constraints: Constraints | None = None) -> Order:
     """A topological sort of the graph of gains; among targets that it allows, that of least loss comes first."""
-    graph = gain_graph(gains)
-    emitted: list[int] = []
-    waiting = {target: graph.in_degree(target) for target in graph}
-    available = [target for target, parents in waiting.items() if not parents]
-    while available:
-        losses_M = oracle.mean_given(emitted, available)
-        target = available.pop(int(losses_M.argmin()))
-        emitted.append(target)
-        for child in graph.successors(target):
-            waiting[child] -= 1
-            if not waiting[child]:
-                available.append(child)
-    return Order.of(emitted)
+    units = (constraints or Constraints()).units(oracle.targets)
+    return least_loss_first(oracle, units, gain_graph(gains, units).edges)
 
 
-def gain_graph(gains: Gains) -> "networkx.DiGraph[int]":
-    """Edges from a target to those that it helps, strongest first, without those that would close a cycle."""
-    graph: networkx.DiGraph[int] = networkx.DiGraph()
+def gain_graph(gains: Gains, units: Units | None = None) -> "networkx.DiGraph[int]":
+    """Edges from a target to those that it helps, strongest first, without those that would close a cycle.
+
+    With units, the nodes are their free ones: their own edges come first, then those of gains between their targets.
+    """
     targets = len(gains.alone_L)
-    graph.add_nodes_from(range(targets))
+    units = units or Constraints().units(targets)
+    unit_of = {target: number for number, unit in enumerate(units.free) for target in unit}
+    graph: networkx.DiGraph[int] = networkx.DiGraph()
+    graph.add_nodes_from(range(len(units.free)))
+    graph.add_edges_from(units.edges)
     strongest_L = gains.gain_LL.max(axis=0)
     edges = [
-        (gain, known, target)
-        for known in range(targets)
-        for target in range(targets)
-        if known != target
+        (gain, unit_of[known], unit_of[target])
+        for known in unit_of
+        for target in unit_of
+        if unit_of[known] != unit_of[target]
         and (gain := gains.gain_LL[known, target]) >= _EDGE_SHARE * strongest_L[target]
         and gain > _EDGE_ERRORS * gains.error_LL[known, target]
     ]

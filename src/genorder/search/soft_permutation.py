@@ -180,7 +180,7 @@ class SoftPermutation(Search):
     def _measured(self, workshop: Workshop, model: SoftOrderModel, losses: list[float]) -> dict[str, Any]:
         matrix_LL = model.matrix()
         gpt, plain_LL = model.gpt, matrix_LL.double().cpu().numpy()
-        found = nearest_order(plain_LL)
+        found = workshop.allowed(nearest_order(plain_LL))
         hard_LL = order_matrix(found).to(workshop.device)
         measured = workshop.measured, workshop.measured_rows
         return {

@@ -40,6 +40,11 @@ class Workshop:
         """Equal weights every time: soft and fixed orders start alike."""
         return fresh_gpt(self._problem.profiler.model, self.train, self.seed)
 
+    def allowed(self, order: Order) -> Order:
+        """The order of steps of the reference, repaired where its columns break the problem's constraints."""
+        reference = self._problem.source.reference
+        return reference.inverse().compose(self._problem.constraints.repaired(reference.compose(order)))
+
     def batches(self, order: Order) -> BatchPlan:
         orders_1L = torch.tensor([list(order)], device=self.device)
         size = self._problem.profiler.training.batch_size

@@ -1,0 +1,252 @@
+"""What a user asks of every order: columns kept first or last, columns that move as one, columns before others.
+
+Columns are the stored target columns, 0-based. Where samples have several lengths they are those of the longest: a
+shorter sample is emitted in the same sequence without the columns it lacks, so that what was asked for still holds of
+those it has. Its own last columns are not kept last, unless they are among the last of the longest.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
+from itertools import islice, pairwise
+from typing import Any, final
+
+import numpy as np
+
+from genorder.errors import InputError
+from genorder.orders.candidates import distinct_orders, random_orders
+from genorder.orders.order import Order
+
+Pair = tuple[int, int]
+Choice = Callable[[Sequence[int], Sequence[int]], int]
+
+_BEFORE = re.compile(r"\s*([0-9]{1,9})\s*<\s*([0-9]{1,9})\s*")
+
+
+@final
+@dataclass(frozen=True)
+class Units:
+    """The columns of one length by how they may move: `free` are blocks that move as one, by their number."""
+
+    first: tuple[int, ...]
+    free: tuple[tuple[int, ...], ...]
+    last: tuple[int, ...]
+    edges: tuple[Pair, ...]  # (one, other): block `one` is emitted before block `other`
+
+    def sort(self, choose: Choice, edges: Iterable[Pair] | None = None) -> Order:
+        """Emit at every step one of the blocks that may come next.
+
+        `choose` is given the columns emitted so far and the numbers of those blocks, and says which of them, by its
+        place. `edges` take the place of the units' own, and must have no cycle.
+        """
+        followers: list[list[int]] = [[] for _ in self.free]
+        missing = [0] * len(self.free)
+        for one, other in self.edges if edges is None else edges:
+            followers[one].append(other)
+            missing[other] += 1
+        emitted = list(self.first)
+        available = [unit for unit, count in enumerate(missing) if not count]
+        while available:
+            unit = available.pop(choose(emitted, available))
+            emitted += self.free[unit]
+            for follower in followers[unit]:
+                missing[follower] -= 1
+                if not missing[follower]:
+                    available.append(follower)
+        return Order.of([*emitted, *self.last])
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """`before` holds pairs (i, j): column i is emitted before column j. Without arguments, every order is allowed.
+
+    Raises InputError for what no data can have; `check` says whether they can be met by orders of a length.
+    """
+
+    keep_first: int = 0  # so many of the first columns are emitted first, in their sequence
+    keep_last: int = 0  # so many of the last ones are emitted last, in their sequence
+    groups: int = 1  # the others move in blocks of so many neighbours, in their sequence inside
+    before: tuple[Pair, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, least in (("keep_first", 0), ("keep_last", 0), ("groups", 1)):
+            value = getattr(self, name)
+            if type(value) is not int or value < least:
+                raise InputError(f"{_option(name)} {value!r}: expected a number of columns, at least {least}")
+        try:
+            pairs = sorted({_pair(pair) for pair in self.before})
+        except TypeError:
+            raise InputError(f"--before {self.before!r}: expected pairs of columns, such as (3, 7)") from None
+        object.__setattr__(self, "before", tuple(pairs))
+
+    def __bool__(self) -> bool:
+        """Is anything asked for?"""
+        return self != Constraints()
+
+    def __str__(self) -> str:
+        """As the options of the command line."""
+        counts = [f"{_option(name)} {getattr(self, name)}" for name in ("keep_first", "keep_last") if vars(self)[name]]
+        groups = [f"--groups {self.groups}"] if self.groups > 1 else []
+        return " ".join([*counts, *groups, *(f"--before {_named(pair)}" for pair in self.before)])
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "before": [list(pair) for pair in self.before]}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> "Constraints":
+        return cls(**saved)
+
+    def check(self, length: int) -> None:
+        """Raise InputError, with the reason, if no order of so many columns meets them."""
+        self.units(length)
+
+    def units(self, length: int) -> Units:
+        return _units(self, length)
+
+    def allows(self, order: Order) -> bool:
+        units, places = self.units(len(order)), order.inverse()
+        kept = all(order[column] == column for column in (*units.first, *units.last))
+        together = all(places[column + 1] == places[column] + 1 for unit in units.free for column in unit[:-1])
+        return kept and together and all(places[one] < places[other] for one, other in self.before)
+
+    def repaired(self, order: Order) -> Order:
+        """The allowed order that keeps most of the sequence of this one, which stays as it is if it is allowed.
+
+        Blocks are taken by the mean place of their columns; one that has to wait for another follows as soon as it
+        may. Renaming the columns renames the answer, as far as it renames the constraints.
+        """
+        if not self or self.allows(order):
+            return order
+        units, places = self.units(len(order)), order.inverse()
+        ranks = [(sum(own := [places[column] for column in unit]), min(own)) for unit in units.free]
+        return units.sort(lambda _, available: min(range(len(available)), key=lambda place: ranks[available[place]]))
+
+    def all_orders(self, length: int) -> Iterator[Order]:
+        """Every allowed order, one at a time."""
+        units = self.units(length)
+        earlier: list[set[int]] = [set() for _ in units.free]
+        for one, other in units.edges:
+            earlier[other].add(one)
+
+        def arrangements(done: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+            if len(done) == len(units.free):
+                yield done
+            for unit in range(len(units.free)):
+                if unit not in done and earlier[unit] <= set(done):
+                    yield from arrangements((*done, unit))
+
+        for arranged in arrangements(()):
+            middle = [column for unit in arranged for column in units.free[unit]]
+            yield Order.of([*units.first, *middle, *units.last])
+
+    def count(self, length: int, most: int) -> int:
+        """How many orders are allowed, but `most` where there are more."""
+        units = self.units(length)
+        if units.edges:
+            return sum(1 for _ in islice(self.all_orders(length), most))
+        return min(most, math.factorial(len(units.free)))
+
+    def random(self, length: int, rng: np.random.Generator) -> Order:
+        """A uniform random order, repaired. Not uniform over the allowed ones where there are pairs or groups."""
+        return self.repaired(Order.random(length, rng))
+
+    def random_orders(self, length: int, count: int, rng: np.random.Generator) -> list[Order]:
+        """So many different ones, or all there are."""
+        if not self:
+            return random_orders(length, count, rng)
+        if self.count(length, 2 * count) < 2 * count:
+            everything = list(self.all_orders(length))
+            return [everything[index] for index in rng.permutation(len(everything))[:count]]
+        return distinct_orders(lambda: [self.random(length, rng)], count)
+
+
+def parse_before(texts: Iterable[str]) -> tuple[Pair, ...]:
+    """The pairs of `3<7` and `3<7,2<5`."""
+    pairs = []
+    for text in texts:
+        for part in text.split(","):
+            match = _BEFORE.fullmatch(part)
+            if match is None:
+                raise InputError(f"--before {text!r}: expected two columns such as 3<7, or several pairs: 3<7,2<5")
+            pairs.append((int(match[1]), int(match[2])))
+    return tuple(pairs)
+
+
+def _pair(pair: Any) -> Pair:
+    one, other = pair if isinstance(pair, tuple | list) and len(pair) == 2 else (None, None)
+    if type(one) is not int or type(other) is not int:
+        raise InputError(f"--before {pair!r}: expected a pair of columns, such as (3, 7)")
+    if one == other:
+        raise InputError(f"--before {one}<{other}: a column cannot come before itself")
+    return one, other
+
+
+@lru_cache(maxsize=256)
+def _units(constraints: Constraints, length: int) -> Units:
+    free = length - constraints.keep_first - constraints.keep_last
+    if free < 0:
+        raise InputError(
+            f"--keep-first {constraints.keep_first} and --keep-last {constraints.keep_last} keep more columns than the "
+            f"{length} there are; keep fewer"
+        )
+    if free % constraints.groups:
+        raise InputError(
+            f"--groups {constraints.groups}: the {free} free columns (of {length}, without those kept first or last) "
+            f"are not a whole number of blocks of {constraints.groups}; keep other columns, or give a divisor of {free}"
+        )
+    columns = range(length)
+    start, end = constraints.keep_first, length - constraints.keep_last
+    blocks = tuple(tuple(columns[at : at + constraints.groups]) for at in range(start, end, constraints.groups))
+    edges = _edges(constraints, length)
+    _check_no_cycle(edges)
+    return Units(tuple(columns[:start]), blocks, tuple(columns[end:]), tuple(edges))
+
+
+def _edges(constraints: Constraints, length: int) -> dict[Pair, Pair]:
+    """The pairs that say something of two blocks, by the blocks' numbers. Raises InputError for one that is broken."""
+    start, end = constraints.keep_first, length - constraints.keep_last
+    found: dict[Pair, Pair] = {}
+    for pair in constraints.before:
+        strangers = [column for column in pair if not 0 <= column < length]
+        if strangers:
+            raise InputError(
+                f"--before {_named(pair)}: there is no column {strangers[0]}; the targets have 0 to {length - 1}"
+            )
+        one, other = ((column - start) // constraints.groups for column in pair)
+        kept_first, kept_last = min(pair) < start, max(pair) >= end
+        if kept_first or kept_last or one == other:
+            if pair[0] > pair[1]:
+                option = "keep_first" if kept_first else "keep_last" if kept_last else "groups"
+                raise InputError(
+                    f"--before {_named(pair)} contradicts {_option(option)} {getattr(constraints, option)}, by which "
+                    f"column {pair[1]} comes before column {pair[0]}; leave one of them out"
+                )
+        else:
+            found.setdefault((one, other), pair)
+    return found
+
+
+def _check_no_cycle(edges: dict[Pair, Pair]) -> None:
+    earlier: dict[int, set[int]] = {}
+    for one, other in edges:
+        earlier.setdefault(other, set()).add(one)
+    try:
+        TopologicalSorter(earlier).prepare()
+    except CycleError as error:
+        cycle = error.args[1]
+        pairs = ", ".join(_named(edges[step]) for step in pairwise(cycle))
+        raise InputError(
+            f"--before {pairs}: they form a cycle, so that a column would come before itself; leave one of them out"
+        ) from None
+
+
+def _named(pair: Pair) -> str:
+    return f"{pair[0]}<{pair[1]}"
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
