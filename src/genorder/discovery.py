@@ -14,12 +14,23 @@ from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_eval
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
 from genorder.profiling import RaceResult, race, race_steps, seconds_per_candidate
-from genorder.search import MOST_PROPOSALS, Budget, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search import (
+    MOST_PROPOSALS,
+    Budget,
+    OwnModelSearch,
+    Proposal,
+    Search,
+    SearchProblem,
+    SearchResult,
+    Stage,
+)
 from genorder.seeding import derive_seed
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
-_RACING_SAVES = {True: 20.0, False: 4.0}  # by whether the model is told what comes next (`genorder bench scoring`)
+# What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
+# `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
+_RACING_SAVES = {True: 20.0, False: 4.0}
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 
 
@@ -196,8 +207,8 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
     """Of each part, from real steps on this machine. Rough: how much scoring and racing can skip is not known yet."""
     final = discovery.final_run(Order.forward(problem.length))
     runs = discovery.search.plan(problem)
-    if discovery.search.own_model:
-        step = discovery.search.own_seconds_per_step(problem)
+    if isinstance(discovery.search, OwnModelSearch):
+        step = discovery.search.seconds_per_step(problem)
         parts = {"propose": step * sum(run.steps for run in runs)}
     else:
         explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
@@ -227,7 +238,7 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
     runs = discovery.search.plan(problem)
     left = seconds - estimate["race"]
     per_run = estimate["propose"] / max(1, len(runs))
-    own = discovery.search.own_model
+    own = isinstance(discovery.search, OwnModelSearch)
     if left < per_run * (0.5 if own else 1.0):
         needed = per_run + estimate["race"]
         raise InputError(

@@ -10,14 +10,13 @@ from typing import Any, final
 import torch
 
 from genorder.data import EncodedDataset, SequenceDataset, Splits, encode
-from genorder.data.encoding import SPECIAL_TOKENS
 from genorder.evaluation import evaluate
 from genorder.execution import StopRequest
-from genorder.models import GPT, SavedModel, load_model
+from genorder.models import GPT, SavedModel, fresh_gpt, load_model
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.presets import RunConfig
-from genorder.seeding import derive_seed, torch_generator
+from genorder.seeding import derive_seed
 from genorder.store import RunDirectory, fingerprint, write_json_atomic
 from genorder.training import (
     CHECKPOINT_SECONDS,
@@ -54,13 +53,7 @@ class FixedOrderRun:
         }
 
     def new_model(self) -> GPT:
-        model = GPT(
-            self.config.model,
-            vocabulary=len(self.splits.train.vocabulary) + SPECIAL_TOKENS,
-            positions=self.splits.input_width + 1 + len(self.order),
-            rng=torch_generator(derive_seed(self.seed, "model")),
-        )
-        return model.to(self.device)
+        return fresh_gpt(self.config.model, self.encode(self.splits.validation), self.seed)
 
     def encode(self, split: SequenceDataset) -> EncodedDataset:
         encoded = encode(split, input_width=self.splits.input_width, target_width=len(self.order))

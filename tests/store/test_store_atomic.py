@@ -2,6 +2,7 @@ import errno
 import json
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from store_helpers import make_read_only, small_disk
 
 from genorder.errors import InputError
 from genorder.store import ensure_writable_directory, replace_atomic, write_bytes_atomic, write_json_atomic
+
+_NOBODY = 65534
 
 
 def names(directory: Path) -> list[str]:
@@ -113,14 +116,23 @@ def test_a_read_only_disk_is_refused_also_for_root(tmp_path: Path) -> None:
             write_bytes_atomic(disk / "a", b"")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="permission bits do not bind root")
-def test_a_directory_without_permission_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    try:
-        with pytest.raises(InputError, match="Permission denied"):
-            ensure_writable_directory(tmp_path)
-    finally:
-        tmp_path.chmod(0o755)
+def test_a_directory_without_permission_is_refused() -> None:
+    """Permission bits do not bind root, so it becomes somebody else for the moment."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: nobody else may enter that
+        directory = Path(folder)
+        if root:
+            os.chown(directory, _NOBODY, -1)
+            os.seteuid(_NOBODY)
+        try:
+            assert ensure_writable_directory(directory) == directory
+            directory.chmod(0o555)
+            with pytest.raises(InputError, match="Permission denied"):
+                ensure_writable_directory(directory)
+        finally:
+            directory.chmod(0o755)
+            if root:
+                os.seteuid(0)
 
 
 def test_directories_are_made_with_their_parents_and_left_empty(tmp_path: Path) -> None:

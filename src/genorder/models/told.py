@@ -41,15 +41,13 @@ class ToldGPT(nn.Module):
         """Logits_BQV of the predictions, told of which target index each of them is."""
         inputs = tokens_BT.shape[1] - predicted_BQ.shape[1]
         inputs_BWD = F.embedding(tokens_BT[:, :inputs], self.gpt.token_embedding)
-        steps_BQD = self.embed_steps(tokens_BT[:, inputs:], predicted_BQ)
+        emitted_BQ = F.pad(predicted_BQ[:, :-1], (1, 0), value=self.none)
+        steps_BQD = F.embedding(tokens_BT[:, inputs:], self.gpt.token_embedding) + self.notes(emitted_BQ, predicted_BQ)
         return self.gpt.forward_embedded(torch.cat([inputs_BWD, steps_BQD], dim=1), inputs)
 
-    def embed_steps(self, tokens_BQ: Tensor, predicted_BQ: Tensor, first: int = 0) -> Tensor:
-        """Embeddings of SEP and the targets from step `first` on; the indices of the steps may be the same for all."""
-        emitted_BQ = F.pad(predicted_BQ[..., :-1], (1, 0), value=self.none)
-        notes_BQD = F.embedding(emitted_BQ[..., first:], self.emitted_ID)
-        notes_BQD = notes_BQD + F.embedding(predicted_BQ[..., first:], self.next_ID)
-        return F.embedding(tokens_BQ[:, first:], self.gpt.token_embedding) + notes_BQD
+    def notes(self, emitted_Q: Tensor, predicted_Q: Tensor) -> Tensor:
+        """What each step's token embedding is added, _QD: the index it was emitted for and the one that comes next."""
+        return F.embedding(emitted_Q, self.emitted_ID) + F.embedding(predicted_Q, self.next_ID)
 
 
 AnyGPT = GPT | ToldGPT

@@ -91,19 +91,21 @@ def fit_any_order(
     device = train.inputs_NW.device
     groups = 1 if order else min(config.groups, config.training.batch_size)
     samples = config.training.batch_size // groups
-    fixed_GL = torch.tensor([list(order)]) if order else None
+    fixed_GLP = available_before(torch.tensor([list(order)], device=device), train.input_width) if order else None
 
     def loss_at(step: int) -> Tensor:
         rng = numpy_generator(derive_seed(seed, "batch", step))
         rows_N = torch.from_numpy(rng.integers(len(train), size=groups * samples)).to(device)
-        random_GL = torch.from_numpy(rng.permuted(np.tile(np.arange(train.target_width), (groups, 1)), axis=1))
-        orders_GL = random_GL if fixed_GL is None else fixed_GL
-        available_GLP = available_before(orders_GL.to(device), train.input_width)
+        if fixed_GLP is None:
+            orders_GL = torch.from_numpy(rng.permuted(np.tile(np.arange(train.target_width), (groups, 1)), axis=1))
+            available_GLP = available_before(orders_GL.to(device), train.input_width)
+        else:
+            available_GLP = fixed_GLP
         tokens_NP = positions_of(train, rows_N, model.vocabulary)
         logits_GBLV = model(tokens_NP.view(groups, samples, -1), available_GLP)
         losses_NL = _losses(logits_GBLV.flatten(0, 1), train, rows_N)
         loss = losses_NL.sum() / train.target_lengths_N[rows_N].sum()
-        return loss if fixed_GL is None else loss + config.reading_price * model.reading_cost(available_GLP)
+        return loss if fixed_GLP is None else loss + config.reading_price * model.reading_cost(available_GLP)
 
     routing = [model.routing_LHP]
     others = [parameter for name, parameter in model.named_parameters() if name != "routing_LHP"]

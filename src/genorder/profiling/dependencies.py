@@ -36,7 +36,7 @@ def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
     oracle = AnyOrderOracle(model, oracle.validation, max(64, _MOST_ROWS // targets))
     device = oracle.validation.inputs_NW.device
     available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
-    read_LP = model.slot_weights(available_LP[None])[0].detach().amax(dim=0) >= _ROUTED
+    read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= _ROUTED
     whole_NL = oracle.losses(available_LP)
     count = len(whole_NL)
     rise_PL, error_PL = np.zeros((inputs + targets, targets)), np.zeros((inputs + targets, targets))

@@ -8,14 +8,12 @@ Exact, to rounding; memory does not grow with the number of orders.
 Axes: S samples, C orders, M steps that are new, V vocabulary.
 """
 
-from functools import partial
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data.encoding import EOS, SEP
-from genorder.models import GPT, AnyGPT, KeyValueCache, ToldGPT
+from genorder.models import AnyGPT, KeyValueCache, ToldGPT
 
 
 def common_prefixes(orders_CL: Tensor) -> list[int]:
@@ -32,13 +30,9 @@ def shared_prefix_losses(model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, o
     samples, width = inputs_SW.shape
     count, length = orders_CL.shape
     device = inputs_SW.device
-    if isinstance(model, ToldGPT):
-        # At the last common step it knows already which target comes next: that step is computed again.
-        gpt, embed, again, none = model.gpt, model.embed_steps, 1, model.none
-    else:
-        gpt, embed, again, none = model, partial(_embed, model), 0, length
+    gpt = model.gpt if isinstance(model, ToldGPT) else model
     separator_S1 = torch.full((samples, 1), SEP, dtype=torch.long, device=device)
-    targets_SL = targets_SL.long()
+    steps_SQ = torch.cat([separator_S1, targets_SL.long()], dim=1)
     prompt = torch.cat([inputs_SW.long(), separator_S1], dim=1)
     logits_SV, cache = gpt.extend(prompt, gpt.empty_cache(samples, width + 1 + length))
     # What follows the first d targets of the current order, and what those d have cost, for d = 0..L.
@@ -46,20 +40,23 @@ def shared_prefix_losses(model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, o
     follows_SQV[:, 0] = logits_SV.float().log_softmax(dim=-1)
     cost_SQ = torch.zeros(samples, length + 1, device=device)
     losses_CS = torch.empty(count, samples, device=device)
-    predicted_CQ = F.pad(orders_CL, (0, 1), value=none)
+    columns_CQ = F.pad(orders_CL + 1, (1, 0))  # of SEP, then of the targets, in `steps_SQ`
+    if isinstance(model, ToldGPT):
+        # It knows at the last common step already which target comes next: that step is computed again.
+        again = 1
+        emitted_CQ, predicted_CQ = (F.pad(orders_CL, side, value=model.none) for side in ((1, 0), (0, 1)))
+    else:
+        again = 0
     for number, shared in enumerate(common_prefixes(orders_CL.cpu())):
         first = shared + 1 - again
-        tokens_SQ = torch.cat([separator_S1, targets_SL[:, orders_CL[number]]], dim=1)
-        embedded_SMD = embed(tokens_SQ, predicted_CQ[number], first)
+        tokens_SM = steps_SQ[:, columns_CQ[number, first:]]
+        embedded_SMD = F.embedding(tokens_SM, gpt.token_embedding)
+        if isinstance(model, ToldGPT):
+            embedded_SMD = embedded_SMD + model.notes(emitted_CQ[number, first:], predicted_CQ[number, first:])
         kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + first)
         logits_SMV, _ = gpt.extend_embedded(embedded_SMD, kept)
         torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SQV[:, first:])
-        new_SM = tokens_SQ[:, shared + 1 :]
-        picked_SM = follows_SQV[:, shared:length].gather(2, new_SM[..., None])[..., 0]
+        picked_SM = follows_SQV[:, shared:length].gather(2, tokens_SM[:, again:, None])[..., 0]
         cost_SQ[:, shared + 1 :] = cost_SQ[:, shared : shared + 1] - picked_SM.cumsum(dim=1)
         losses_CS[number] = cost_SQ[:, length] - follows_SQV[:, length, EOS]
     return losses_CS
-
-
-def _embed(gpt: GPT, tokens_SQ: Tensor, _: Tensor, first: int) -> Tensor:
-    return F.embedding(tokens_SQ[:, first:], gpt.token_embedding)

@@ -4,6 +4,7 @@ from genorder.search.any_order import AnyOrder
 from genorder.search.base import (
     MOST_PROPOSALS,
     Budget,
+    OwnModelSearch,
     PlannedRun,
     Proposal,
     Search,
@@ -25,6 +26,7 @@ __all__ = [
     "Budget",
     "Evolutionary",
     "GlobalLocal",
+    "OwnModelSearch",
     "PlannedRun",
     "Proposal",
     "RandomSearch",

@@ -23,7 +23,15 @@ from genorder.models.routed import RoutedModel
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model
 from genorder.profiling.dependencies import dependencies
-from genorder.search.base import MOST_PROPOSALS, PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage
+from genorder.search.base import (
+    MOST_PROPOSALS,
+    OwnModelSearch,
+    PlannedRun,
+    Proposal,
+    SearchProblem,
+    SearchResult,
+    Stage,
+)
 from genorder.search.reading import read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import write_bytes_atomic, write_json_atomic
@@ -34,10 +42,9 @@ _FINISHED, _SECONDS = "finished.safetensors", "seconds.json"  # of a round
 
 @final
 @dataclass(frozen=True)
-class AnyOrder(Search):
+class AnyOrder(OwnModelSearch):
     name: ClassVar[str] = "any-order"
     finalists: ClassVar[int] = 2
-    own_model: ClassVar[bool] = True
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
@@ -50,7 +57,7 @@ class AnyOrder(Search):
         if len(problem.validation) < 2:
             raise InputError(f"any-order needs 2 validation samples or more; received {len(problem.validation)}")
 
-    def own_seconds_per_step(self, problem: SearchProblem) -> float:
+    def seconds_per_step(self, problem: SearchProblem) -> float:
         def seconds(steps: int) -> float:
             training = problem.any_order.training.model_copy(update={"steps": steps})
             short = problem.any_order.model_copy(update={"training": training})

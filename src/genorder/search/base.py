@@ -261,11 +261,6 @@ class Search(ABC):
 
     name: ClassVar[str]
     finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates
-    own_model: ClassVar[bool] = False  # trains another than the profiler's: then it says how long a step takes
-
-    def own_seconds_per_step(self, problem: SearchProblem) -> float:
-        """Measured on this machine, for a strategy that trains a model of its own."""
-        raise NotImplementedError
 
     @abstractmethod
     def check(self, problem: SearchProblem) -> None:
@@ -278,3 +273,11 @@ class Search(ABC):
     @abstractmethod
     def propose(self, problem: SearchProblem) -> SearchResult:
         """Search. Same problem and seed, same result, also after it was killed and started again."""
+
+
+class OwnModelSearch(Search):
+    """A strategy that trains a model of its own instead of calling the profiler."""
+
+    @abstractmethod
+    def seconds_per_step(self, problem: SearchProblem) -> float:
+        """Of its model, measured on this machine: for estimates, and for budgets in time."""
