@@ -21,12 +21,14 @@ from genorder.data import EncodedDataset, encode
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
-from genorder.orders import CandidateSource, Order, cost_ratio
+from genorder.orders import CandidateSource, Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig
 from genorder.profiling.any_order import AnyOrderOracle, Gains, routed_model
+from genorder.profiling.dependencies import Dependency
 from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
+from genorder.search.graph_sorts import topological_sorts
 from genorder.search.reading import gain_graph, graph_order
 from genorder.store import Journal
 from genorder.tasks import make_task, task_splits
@@ -280,6 +282,42 @@ def test_targets_whose_dependence_is_not_learnt_yet_are_not_called_independent(t
     """After a few steps the model knows the copy among the targets and nothing of the others."""
     result = propose(tmp_path, splits_of(sums, inputs=6), shortened(40))
     assert result.details["verdict"] != "no order preferred"
+
+
+def graph_of(parents: dict[int, list[int]], targets: int) -> list[Dependency]:
+    return [Dependency(target, [], parents.get(target, []), 0.0, {}) for target in range(targets)]
+
+
+def test_a_graph_is_sorted_by_levels_and_by_parents() -> None:
+    two_chains = graph_of({2: [0], 4: [2], 3: [1], 5: [3]}, 6)  # 0 2 4 and 1 3 5
+    by_level, by_parents = topological_sorts(Order.of([0, 2, 4, 1, 3, 5]), two_chains, Constraints())
+    assert list(by_level) == [0, 1, 2, 3, 4, 5]
+    assert list(by_parents) == [0, 2, 4, 1, 3, 5]
+    assert list(topological_sorts(Order.of([0, 1, 2, 3, 4, 5]), two_chains, Constraints())[1]) == [0, 2, 4, 1, 3, 5]
+
+
+@given(st.permutations(range(8)), st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))), st.sampled_from([1, 2, 4]))
+def test_sorts_keep_to_the_graph_and_the_constraints(
+    order: list[int], pairs: set[tuple[int, int]], groups: int
+) -> None:
+    constraints = Constraints(groups=groups, keep_last=0)
+    found = constraints.repaired(Order.of(order))
+    place_of = found.inverse()
+    edges = [(one, other) for one, other in pairs if place_of[one] < place_of[other]]
+    parents = {target: [one for one, other in edges if other == target] for target in range(8)}
+    for sort in topological_sorts(found, graph_of(parents, 8), constraints):
+        assert constraints.allows(sort)
+        assert all(sort.inverse()[one] < sort.inverse()[other] for one, other in edges)
+
+
+@given(st.permutations(range(6)))
+def test_sorts_of_renamed_columns_are_the_renamed_sorts(names: list[int]) -> None:
+    parents = {2: [0], 4: [2], 3: [1, 0], 5: [3]}
+    renamed = {names[target]: [names[parent] for parent in of] for target, of in parents.items()}
+    order = [1, 0, 3, 2, 5, 4]
+    plain = topological_sorts(Order.of(order), graph_of(parents, 6), Constraints())
+    other = topological_sorts(Order.of(names[column] for column in order), graph_of(renamed, 6), Constraints())
+    assert [[names[column] for column in sort] for sort in plain] == [list(sort) for sort in other]
 
 
 def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:

@@ -5,9 +5,10 @@ greedily (emit next the target of least loss), and by the graph of pairwise gain
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
 model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet, the
 model trains on. At last it trains for a while in the order found, paying for what it reads, so that it shows what each
-target is computed from and nothing else.
+target is computed from and nothing else; two more sorts of that graph go to the race, which learnability may prefer.
 """
 
+import copy
 import json
 import shutil
 from collections.abc import Sequence
@@ -32,7 +33,8 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.reading import read, reading_to_dict
+from genorder.search.graph_sorts import topological_sorts
+from genorder.search.reading import proposals, read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import write_bytes_atomic, write_json_atomic
 from genorder.training import CheckpointFolder, marginal_seconds
@@ -44,7 +46,7 @@ _FINISHED, _SECONDS = "finished.safetensors", "seconds.json"  # of a round
 @dataclass(frozen=True)
 class AnyOrder(OwnModelSearch):
     name: ClassVar[str] = "any-order"
-    finalists: ClassVar[int] = 2
+    finalists: ClassVar[int] = 4
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
@@ -74,8 +76,8 @@ class AnyOrder(OwnModelSearch):
         return runs[: problem.budget.runs]
 
     def _orders(self, problem: SearchProblem) -> int:
-        """Compared under one model, at most: two constructions, and the best two of the round before."""
-        orders = 2 if self.rounds == 1 else 4
+        """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
+        orders = 4 if self.rounds == 1 else 6
         return min(orders, problem.budget.candidates or orders)
 
     def propose(self, problem: SearchProblem) -> SearchResult:
@@ -140,13 +142,22 @@ class AnyOrder(OwnModelSearch):
             reading = read(oracle, earlier, before, rng, problem.constraints)
             if reading.settled:
                 break
-            earlier, before = reading.orders[: self._orders(problem) - 2], reading.best
-        found = reading_to_dict(reading, oracle)
+            earlier, before = reading.orders[: min(2, self._orders(problem) - 2)], reading.best
         best = reading.orders[0]
+        sparse = copy.deepcopy(model)
         if reading.learnt and (share is None or steps + config.graph_steps <= share):
-            seconds += self._sparsen(problem, model, best, derive_seed(seed, "graph"), folder / "graph")
-        graph = [asdict(dependency) for dependency in dependencies(oracle, best)]
-        return {**found, "dependencies": graph, "train_seconds": seconds, "steps": steps}
+            seconds += self._sparsen(problem, sparse, best, derive_seed(seed, "graph"), folder / "graph")
+        graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
+        others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
+        rows = proposals(reading, oracle, others)[: self._orders(problem)]
+        return {
+            **reading_to_dict(reading, oracle),
+            "proposals": rows,
+            "constructed": len(rows),
+            "dependencies": [asdict(dependency) for dependency in graph],
+            "train_seconds": seconds,
+            "steps": steps,
+        }
 
     def _sparsen(self, problem: SearchProblem, model: RoutedModel, order: Order, seed: int, folder: Path) -> float:
         """Let each target read only what it is computed from, when they are emitted in this order."""

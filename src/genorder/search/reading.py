@@ -92,27 +92,32 @@ def read(
     return Reading(ranked, losses_CN[ranking], random_CN, _blind_loss(oracle), gains, before)
 
 
+def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
+    """The orders that were read, best first, then the others, with their losses under the same model."""
+    orders = deduplicated([*reading.orders, *others])
+    losses_CN = np.array([*reading.losses_CN, *map(oracle.mean_of_order, orders[len(reading.orders) :])])
+    samples = losses_CN.shape[1]
+    means, differences, errors = compare_with_best(losses_CN, np.ones(samples, dtype=np.int64))
+    return [
+        {
+            "order": list(order),
+            "loss": float(means[place]),
+            "standard_error": float(losses_CN[place].std(ddof=1) / np.sqrt(samples)),
+            "tied_with_best": bool(differences[place] <= errors[place]),
+        }
+        for place, order in enumerate(orders)
+    ]
+
+
 def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
-    ones = np.ones(reading.losses_CN.shape[1], dtype=np.int64)
-    means, differences, errors = compare_with_best(reading.losses_CN, ones)
     advantage, error = reading.advantage
     best = reading.orders[0]
     name, advice = verdict(reading)
     return {
-        "proposals": [
-            {
-                "order": list(order),
-                "loss": float(means[place]),
-                "standard_error": float(reading.losses_CN[place].std(ddof=1) / np.sqrt(len(ones))),
-                "tied_with_best": bool(differences[place] <= errors[place]),
-            }
-            for place, order in enumerate(reading.orders)
-        ],
-        "constructed": len(reading.orders),
         "verdict": name,
         "advice": advice,
         "losses": {
-            "best": float(means[0]),
+            "best": reading.best,
             "reverse": float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean()),
             "random": float(reading.random_CN.mean()),
             "blind": reading.blind,
