@@ -21,7 +21,7 @@ import typer
 
 from genorder.cli.app import run
 from genorder.cli.verbs import app
-from genorder.presets import resolve, resolve_discovery, resolve_exploration
+from genorder.presets import flat_settings, resolve, resolve_discovery, resolve_exploration
 from genorder.search.strategies import STRATEGIES
 from genorder.tasks import registry
 from genorder.training import marginal_seconds
@@ -48,14 +48,15 @@ SMALL = {
         *(part for size in TINY for part in ("--set", f"profiler.model.{size}")),
     ],
 }
-SMALL_SEARCH = {
-    "global-local": ["--depth", "2", "--max-runs", "3", "--set", "profiler.model.width=16"],
-    "evolutionary": ["--max-runs", "2", "--max-candidates", "8", "--set", "profiler.model.width=16"],
-    "random": ["--max-runs", "2", "--max-candidates", "8", "--set", "profiler.model.width=16"],
-    "soft-permutation": ["--set", "search.steps=2", "--set", "profiler.model.width=16"],
+NARROW = ["--set", "profiler.model.width=16"]
+SMALL_SEARCH = {  # options that a command has of its own are left as they are
+    "global-local": ({"--depth": "2", "--max-runs": "3"}, NARROW),
+    "evolutionary": ({"--max-runs": "2", "--max-candidates": "8"}, NARROW),
+    "random": ({"--max-runs": "2", "--max-candidates": "8"}, NARROW),
+    "soft-permutation": ({}, ["--set", "search.steps=2", *NARROW]),
 }
 
-_BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w+)\n(?P<content>.*?)^```", re.S | re.M)
+_BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>[^`\n]*)\n(?P<content>.*?)^```", re.S | re.M)
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +91,31 @@ def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
 
 def small_for(words: list[str]) -> list[str]:
     strategy = words[words.index("--strategy") + 1] if "--strategy" in words else ""
-    return [*SMALL.get(words[0], []), *SMALL_SEARCH.get(strategy, [])]
+    options, settings = SMALL_SEARCH.get(strategy, ({}, []))
+    missing = [part for option in options.items() if option[0] not in words for part in option]
+    return [*SMALL.get(words[0], []), *missing, *settings]
+
+
+def test_smaller_sizes_leave_a_command_s_own_options() -> None:
+    words = shlex.split("discover --task relu --strategy global-local --depth 3")
+    small = small_for(words)
+    assert "--depth" not in small
+    assert small[small.index("--max-runs") + 1] == "3"
+    assert small[-2:] == NARROW
+    assert small_for(["inspect", "x.jsonl"]) == []
+
+
+def test_blocks_without_a_language_are_seen() -> None:
+    text = "a\n\n```\n$ genorder nothing\n```\n\n```console\n$ genorder tasks\n```\n"
+    assert [block["language"] for block in _BLOCK.finditer(text)] == ["", "console"]
+
+
+@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_every_block_says_what_it_is(page: str) -> None:
+    text = README if page == "README.md" else PAGES[page]
+    fences = re.findall(r"^[ ]*```", text, re.M)
+    assert len(fences) == 2 * len(list(_BLOCK.finditer(text)))
+    assert {block["language"] for block in _BLOCK.finditer(text) if not block["file"]} <= {"console", "python", "text"}
 
 
 def run_page(
@@ -189,12 +214,5 @@ def test_what_is_named_in_passing_exists(page: str) -> None:
 def _settings() -> set[str]:
     known = {f"search.{field.name}" for kind in STRATEGIES.values() for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for resolved in (resolve, resolve_exploration, resolve_discovery):
-        config = resolved("cpu", "recurrence")
-        waiting = [("", config.model_dump())]
-        while waiting:
-            prefix, values = waiting.pop()
-            for name, value in values.items():
-                known.add(f"{prefix}{name}")
-                if isinstance(value, dict):
-                    waiting.append((f"{prefix}{name}.", value))
+        known |= dict(flat_settings(resolved("cpu", "recurrence").model_dump())).keys()
     return known

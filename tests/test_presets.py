@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from genorder.errors import InputError
-from genorder.presets import PRESETS, family_of, resolve
+from genorder.presets import PRESETS, family_of, flat_settings, resolve
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,16 @@ def test_paper_is_the_paper(
     assert config.training.batch_size == 128
     assert config.training.learning_rate == rate
     assert config.training.steps == steps  # ten epochs, of Prod thirty
+
+
+def test_settings_go_by_the_names_that_set_knows() -> None:
+    nested = {"a": {"b": 1, "c": {"d": [2]}}, "e": None, "none": {}}
+    assert list(flat_settings(nested)) == [("a.b", 1), ("a.c.d", [2]), ("e", None)]
+    config = resolve("cpu", "recurrence")
+    names = dict(flat_settings(config.model_dump()))
+    assert (
+        resolve("cpu", "recurrence", settings=[f"{name}={value}" for name, value in names.items() if value]) == config
+    )
 
 
 def test_cpu_is_as_measured() -> None:

@@ -6,7 +6,7 @@ configuration; nothing is filled in later.
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -287,6 +287,15 @@ def parse_setting(setting: str) -> dict[str, Any]:
     for part in reversed(name.strip().split(".")):
         value = {part: value}
     return dict(value)
+
+
+def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value, by the name that --set knows it by: `a.b` for {"a": {"b": ...}}."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from flat_settings(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _merge(values: dict[str, Any], changes: dict[str, Any], where: str, prefix: str = "") -> None:

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from genorder.analysis.ranks import RankAgreement, agreement, identification_rates, rank_of
+from genorder.analysis.ranks import RankAgreement, agreement, identification_rates, pairs_in_sequence, rank_of
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,15 @@ def test_identification() -> None:
     assert identification_rates([1, 2], tops=(1, 2)) == {"top_1": 0.5, "top_2": 1.0, "median_rank": 1.5}
     with pytest.raises(ValueError, match="no ranks were given"):
         identification_rates([])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "share"),
+    [([0, 1, 2], [0, 1, 2], 1), ([0, 1, 2], [2, 1, 0], 0), ([2, 0, 1], [0, 2, 1], 2 / 3), ([1, 2, 0], [2, 0, 1], 1 / 3),
+     ([0], [0], 1)],
+)  # fmt: skip
+def test_pairs_in_the_same_sequence(one: list[int], other: list[int], share: float) -> None:
+    assert pairs_in_sequence(one, other) == pairs_in_sequence(other, one) == pytest.approx(share)
 
 
 def test_full_agreement() -> None:

@@ -173,8 +173,9 @@ def test_examples_are_the_first_wrong_and_the_first_right_samples(fixed: bool, b
         ids = generate_plainly(model, encoded.inputs_NW[row].tolist(), 5)[: len(target) + 1]
         generated = [("<pad>", "<sep>", "<eos>", *dataset.vocabulary.tokens)[token] for token in ids]
         right = generated == [*target, "<eos>"]
+        lengths = {"input_length": 2, "length": len(target)}
         tokens = {"input": dataset.input(row), "expected": [*target, "<eos>"], "generated": generated}
-        expected[right].append({"row": row, "right": right, **tokens})
+        expected[right].append({"row": row, "right": right, **lengths, **tokens})
     assert len(expected[True]) > 3
     assert len(expected[False]) > 5
     assert found.examples_in(dataset.vocabulary.tokens) == [*expected[False][:5], *expected[True][:3]]
@@ -184,4 +185,5 @@ def test_examples_are_the_first_wrong_and_the_first_right_samples(fixed: bool, b
 def test_examples_of_long_samples_are_cut() -> None:
     shown = success.Example(row=0, inputs=[3] * 999, expected=[3, 2], generated=[4, 2]).to_dict(("a", "b"))
     assert (len(shown["input"]), shown["expected"], shown["generated"]) == (256, ["a", "<eos>"], ["b", "<eos>"])
+    assert (shown["input_length"], shown["length"]) == (999, 1)
     assert shown["right"] is False

@@ -63,8 +63,8 @@ def known_run(**changes: Any) -> ReportedRun:
         "samples": 1000, "success_rate": 0.998, "success_rate_interval": [0.993, 0.999], "loss": 0.01,
         "error_rate_by_target": [0.0, 0.1, 0.2], "loss_by_target": [0.01, 0.02, 0.03],
         "examples": [
-            {"row": 4, "right": False, "input": ["a"], "expected": ["p", "q", "r", "<eos>"],
-             "generated": ["p", "x", "r", "<eos>"]},
+            {"row": 4, "right": False, "input_length": 1, "length": 3, "input": ["a"],
+             "expected": ["p", "q", "r", "<eos>"], "generated": ["p", "x", "r", "<eos>"]},
         ],
     }  # fmt: skip
     given = {

@@ -1,12 +1,14 @@
 """The sentence at the top of a report, and its caveats."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 from reports_helpers import finished_job, known_run, with_result
 
+from genorder.orders import Order
 from genorder.reports.answer import answer, caveats
-from genorder.reports.wording import duration, number, percent_range, visible
+from genorder.reports.wording import abbreviated, count_of, duration, number, percent_range, told, visible
 
 
 def test_a_discovery_gives_its_rates() -> None:
@@ -53,6 +55,18 @@ def test_an_unfinished_run_says_so(state: str, said: str) -> None:
         assert found.evidence[1] == "train: step 3 of 10, loss 1.5000, 1 min 1 s"
 
 
+def test_a_failure_is_shown_as_text() -> None:
+    failed = known_run(state="failed", result={}, failure="bad \x1b[31m \u202e " + 600 * "x")
+    assert answer(failed).sentence.startswith("This run failed: bad \\u001b[31m \\u202e xxx")
+    assert len(answer(failed).sentence) < 550
+
+
+def test_a_ranking_without_a_finite_loss() -> None:
+    row = {"order": [0, 1], "rank": 1, "loss": None, "standard_error": None, "tied_with_best": True}
+    run = known_run(config={"verb": "rank"}, result={"ranking": [row]})
+    assert answer(run).evidence == ["diverged", "0 other orders tied with it"]
+
+
 def test_caveats_of_a_good_run_are_few() -> None:
     assert [caveat.split(":")[0] for caveat in caveats(known_run())] == [
         "1 order diverged in training",
@@ -90,3 +104,25 @@ def test_wording() -> None:
     ]  # fmt: skip
     assert visible("\x1b[31m\u202ea\tb\ud800") == "\\u001b[31m\\u202ea\\tb\\ud800"
     assert visible("x" * 100, 10) == "x" * 9 + "…"
+    assert [count_of(amount, "step") for amount in (0, 1, 2500)] == ["0 steps", "1 step", "2,500 steps"]
+    assert abbreviated(Order((1, 2, 0))) == "1 2 0"
+    assert len(abbreviated(Order.of([*range(0, 80, 2), *range(1, 80, 2)]))) == 80
+
+
+@pytest.mark.parametrize(
+    ("progress", "said"),
+    [
+        ({"stage": "race", "round": 1, "jobs": 2, "of": 3}, "race, round 1: 2 of 3 done"),
+        (
+            {"stage": "a\x1bb", "step": 3, "steps": 9, "loss": 0.5, "seconds": 61},
+            "a\\u001bb: step 3 of 9, loss 0.5000, 1 min 1 s",
+        ),
+        ({"stage": "train", "step": 3}, ""),
+        ({"stage": "train", "step": 3, "steps": 9, "loss": None}, ""),
+        ({"jobs": 3}, ""),
+        ({"stage": "train", "step": 3, "steps": 9, "loss": 0.5, "seconds": float("inf")}, ""),
+        ({}, ""),
+    ],
+)
+def test_how_far_a_run_is(progress: dict[str, Any], said: str) -> None:
+    assert told(progress) == said

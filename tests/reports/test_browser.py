@@ -189,6 +189,10 @@ def test_a_watched_page_follows_its_run(browser: Any, tmp_path: Path) -> None:
             directory.journal.record("0" * 64, "train model", {}, 3.0)
             page.wait_for_selector("#time", timeout=9000)
             assert "train model" in page.text_content("#time")
+            directory.write_result({"order": [0, 1, 2], "seconds": 3.0})
+            page.get_by_text("finished", exact=True).wait_for(timeout=9000)
+            assert "This run has finished" in page.inner_text("#answer")
+            assert page.inner_text("#told") == ""
             own = f"http://127.0.0.1:{server.server_port}/"
             assert {url for url in watched.requests if not url.startswith("data:")} == {own, f"{own}state"}
             assert watched.errors == []

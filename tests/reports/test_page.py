@@ -1,5 +1,6 @@
 """The page as a file: what it holds for each kind of run, and that nothing of a user's can break out of it."""
 
+import dataclasses
 import json
 import re
 from html.parser import HTMLParser
@@ -11,7 +12,7 @@ from reports_helpers import known_run
 
 from genorder.reports import page
 from genorder.reports.comparison import comparison_table, order_agreement, run_labels
-from genorder.reports.figures import safe
+from genorder.reports.figures import rates_drawing, safe
 from genorder.reports.page import comparison_page, run_page, write_report
 from genorder.reports.run import read_run
 from genorder.reports.sections import sections_of
@@ -107,6 +108,40 @@ def test_data_of_figures_cannot_end_its_element(discovery: Path) -> None:
         assert "<" not in data
         assert {"data", "layout"} <= set(json.loads(data))
     assert safe('<a href="x">&') == '&lt;a href="x"&gt;&amp;'
+
+
+def test_names_of_attended_orders_are_shown_as_text(attention: Path) -> None:
+    """They are what the user typed: a file's name may hold anything."""
+    hostile, shown = "\x1b[31m\u202e.json", "\\u001b[31m\\u202e.json"
+    run = read_run(attention)
+    rows = [{**row, "name": hostile} for row in run.result["attention"][:1]]
+    changed = {"attention": rows, "seconds": {hostile: 1.0}}
+    config = {**run.config, "orders": {hostile: [0]}}
+    text = run_page(dataclasses.replace(run, config=config, result=changed))
+    drawn = [
+        json.loads(data) for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)
+    ]
+    readable = Elements(text).text + json.dumps(drawn, ensure_ascii=False)
+    assert shown in readable
+    assert "\x1b" not in readable
+    assert "\u202e" not in readable
+
+
+def test_the_policy_allows_nothing_to_be_sent(training: Path) -> None:
+    policy = next(
+        attributes["content"] or ""
+        for tag, attributes in Elements(run_page(read_run(training))).tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy.startswith("default-src 'none'; ")
+    assert {"form-action 'none'", "base-uri 'none'"} <= set(policy.split("; "))
+    assert "connect-src" not in policy
+
+
+def test_runs_named_like_numbers_are_drawn_by_name() -> None:
+    drawing = rates_drawing(["7", "2024-01-01"], {"this order": [(0.5, 0.4, 0.6), (0.7, 0.6, 0.8)]})
+    assert drawing.figure.layout.yaxis.type == "category"
+    assert list(drawing.figure.data[0].y) == ["7", "2024-01-01"]
 
 
 def test_the_script_is_of_the_version_that_figures_are_made_for() -> None:

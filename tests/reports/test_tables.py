@@ -14,7 +14,6 @@ from genorder.reports.tables import (
     dependency_matrix,
     dependency_table,
     order_table,
-    permutation_matrix,
     position_table,
     race_curves,
     ranking_table,
@@ -30,7 +29,6 @@ def test_order() -> None:
     assert [column.name for column in table.columns] == ["step", "target", "place in the given order", "true index"]
     assert table.rows == [(0, "y1", 1, 0), (1, "y2", 2, 1), (2, "y0", 0, 2)]
     assert order_table(with_result(known_run(), order=None)) is None
-    assert permutation_matrix([1, 2, 0]) == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
 
 
 def test_targets_go_by_the_names_of_the_data() -> None:
@@ -127,10 +125,27 @@ def test_samples_mark_the_wrong_tokens() -> None:
     (sample,) = samples_of(known_run(), "model")
     assert (sample.row, sample.right, sample.inputs, sample.cut) == (4, False, ["a"], 0)
     assert sample.tokens == [
-        Token("y1", "p", "p"), Token("y2", "x", "q"), Token("y0", "r", "r"), Token("end", "<eos>", "<eos>"),
+        Token("y1", "p", "p", True), Token("y2", "x", "q", False), Token("y0", "r", "r", True),
+        Token("end", "<eos>", "<eos>", True),
     ]  # fmt: skip
-    assert [token.right for token in sample.tokens] == [True, False, True, True]
     assert samples_of(known_run(), "given") == []
+
+
+def test_tokens_that_differ_behind_the_cut_are_not_right() -> None:
+    example = {"row": 0, "right": False, "input": [], "expected": ["p" * 99 + "1"], "generated": ["p" * 99 + "2"]}
+    (sample,) = samples_of(with_result(known_run(), examples=[example]), "model")
+    assert sample.tokens[0].generated == sample.tokens[0].expected
+    assert not sample.tokens[0].right
+
+
+def test_samples_that_are_cut_say_how_much_is_missing() -> None:
+    kept = ["p"] * 256  # of 999 targets and their end, and of 300 inputs
+    example = {"row": 0, "right": True, "input_length": 300, "length": 999, "input": kept, "expected": kept,
+               "generated": kept}  # fmt: skip
+    order = list(range(1200))[::-1]
+    (sample,) = samples_of(with_result(known_run(), order=order, examples=[example]), "model")
+    assert (len(sample.inputs), len(sample.tokens), sample.cut) == (64, 64, 300 - 64 + 1000 - 64)
+    assert sample.tokens[0].target == "y998"  # the last of the sample's own targets, not of the longest sample's
 
 
 def test_samples_shorter_than_the_order_use_it_restricted() -> None:

@@ -6,7 +6,7 @@ import pytest
 from store_helpers import make_read_only, program, small_disk
 
 from genorder.errors import InputError
-from genorder.store import RunDirectory, read_status
+from genorder.store import RunDirectory, read_progress, read_status, run_version
 
 CONFIG: dict[str, Any] = {"seed": 7, "training": {"steps": 500, "sizes": (1, 2)}}
 
@@ -135,6 +135,54 @@ def test_status_of_a_running_then_interrupted_then_finished_run(tmp_path: Path) 
     assert status.result == {"success_rate": 1.0}
     assert len(status.jobs) == 1
     assert len(json.loads((tmp_path / "environment.json").read_text())) == 2
+
+
+def test_the_version_changes_with_a_job_and_with_the_end_and_not_by_reading(tmp_path: Path) -> None:
+    versions = [run_version(tmp_path)]
+
+    def changed() -> bool:
+        versions.append(run_version(tmp_path))
+        read_status(tmp_path)
+        assert run_version(tmp_path) == versions[-1]
+        return versions[-1] not in versions[:-1]
+
+    with start(tmp_path) as run:
+        changed()
+        run.write_progress({"done": 1})
+        assert not changed()
+        run.journal.record("a", "job", {}, 1.0)
+        assert changed()
+    changed()  # leaving may tidy the journal up; what is read then must not count again
+    with start(tmp_path) as run:
+        run.write_failure("the disk is full")
+        assert changed()
+    with start(tmp_path) as run:
+        run.write_result({})
+        assert changed()
+    changed()
+
+
+def test_the_version_of_a_killed_run_is_not_changed_by_reading(tmp_path: Path) -> None:
+    with program(RUNNER, tmp_path) as process:
+        process.kill()
+        process.wait()
+    assert (tmp_path / "journal.sqlite-wal").stat().st_size
+    before = run_version(tmp_path)
+    assert len(read_status(tmp_path).jobs) == 1
+    assert run_version(tmp_path) == before
+
+
+def test_only_a_run_that_has_not_ended_is_under_way(tmp_path: Path) -> None:
+    with start(tmp_path) as run:
+        assert read_progress(tmp_path) is None
+        run.write_progress({"done": 1})
+        assert read_progress(tmp_path) == {"done": 1}
+        run.write_failure("x")
+        assert read_progress(tmp_path) is None
+    with start(tmp_path) as run:
+        assert read_progress(tmp_path) == {"done": 1}
+        run.write_result({})
+        assert read_progress(tmp_path) is None
 
 
 def test_status_with_a_journal_not_made_and_a_progress_emptied_by_a_power_cut(tmp_path: Path) -> None:

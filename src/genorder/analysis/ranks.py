@@ -1,7 +1,7 @@
 """How well a profiling ranking finds the right order, and how well it predicts accuracy after retraining."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -55,6 +55,22 @@ def agreement(losses: ArrayLike, success_rates: ArrayLike) -> RankAgreement:
         top_5_overlap=len(_first(loss_ranks, top) & _first(rate_ranks, top)) / top,
         mean_rank_gap=float(np.abs(loss_ranks - rate_ranks).mean()),
     )
+
+
+def pairs_in_sequence(one: Iterable[int], other: Iterable[int]) -> float:
+    """The share of the pairs of targets that two orders put in the same sequence: 1 for equals, 0 for the reverse.
+
+    1 where there is no pair.
+    """
+    before_LL, other_LL = _comes_before(one), _comes_before(other)
+    pairs = np.triu_indices(len(before_LL), 1)
+    return float((before_LL == other_LL)[pairs].mean()) if len(pairs[0]) else 1.0
+
+
+def _comes_before(order: Iterable[int]) -> np.ndarray:
+    """Whether the row's target is emitted before the column's."""
+    places_L = np.argsort(list(order))
+    return places_L[:, None] < places_L[None, :]
 
 
 def _first(ranks: np.ndarray, count: int) -> set[int]:

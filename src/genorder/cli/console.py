@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from genorder.reports.wording import abbreviated as abbreviated
+from genorder.reports.wording import count_of as count_of
 from genorder.reports.wording import duration as duration
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
-    from genorder.orders import Order
     from genorder.training import Progress as TrainingProgress
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
@@ -59,15 +60,6 @@ def show_warnings() -> None:
     log = logging.getLogger("genorder")
     if not log.handlers:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
-
-
-def counted(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
-def abbreviated(order: "Order", width: int = 80) -> str:
-    text = order.short()
-    return text if len(text) <= width else f"{text[: width - 3]}..."
 
 
 class ProgressLine:

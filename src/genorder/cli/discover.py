@@ -1,7 +1,6 @@
 """`genorder discover`: find a generation order, prove it by a full training run."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +11,7 @@ from genorder.cli import options
 from genorder.cli.console import (
     ProgressLine,
     abbreviated,
-    counted,
+    count_of,
     duration,
     emit_json,
     percent,
@@ -27,7 +26,7 @@ from genorder.discovery import budget_within, estimated_seconds, new_problem
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
-from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
+from genorder.presets import DiscoveryConfig, family_of, flat_settings, resolve_discovery
 from genorder.runs import (
     DiscoveryRun,
     Machine,
@@ -143,7 +142,7 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
         say(f"orders that are allowed: {problem.constraints}")
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
     total = duration(sum(estimate.values()))
-    say(f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {total} in all ({parts})")
+    say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts})")
     with StopRequest() as stop, progress_line() as line:
         return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
@@ -161,7 +160,7 @@ class _Watcher:
         best = stage.best[0]
         loss = "" if best.loss is None else f", loss {best.loss:.4f}"
         say(
-            f"{stage.name}: {counted(stage.candidates, 'candidate')}, {stage.kept} kept, "
+            f"{stage.name}: {count_of(stage.candidates, 'candidate')}, {stage.kept} kept, "
             f"{duration(sum(stage.seconds.values()))}; "
             f"best so far {_named(self._source.about_order(best.order))}{loss}"
         )
@@ -182,23 +181,14 @@ def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
-    for name, value in [*_flat(plan["config"]), *_flat({"search": plan["search"]})]:
+    for name, value in flat_settings({**plan["config"], "search": plan["search"]}):
         say(f"{name} = {value}")
     if "constraints" in plan:
         say(f"orders that are allowed: {Constraints.from_dict(plan['constraints'])}")
     for run in plan["runs"]:
-        say(f"{run['name']}: {counted(run['candidates'], 'candidate')}, {counted(run['steps'], 'step')}")
+        say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {count_of(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
         say(f"{part}: about {duration(seconds)} on this machine")
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by the names that --set knows them by."""
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _show(result: dict[str, Any]) -> None:

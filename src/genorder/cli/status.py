@@ -1,9 +1,8 @@
 """`genorder status`: how far a run is."""
 
-from typing import Any
-
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, percent, say
+from genorder.reports.wording import told
 from genorder.store import read_status
 
 
@@ -34,13 +33,7 @@ def status(run_dir: options.RunDir, json: options.Json = False) -> None:
         say(f"held by process {found.holder.pid} on {found.holder.host}, since {found.holder.since}")
     for job in found.jobs:
         say(f"done: {job.name} ({duration(job.seconds)})")
-    if found.progress and found.state not in ("finished", "failed"):
-        say(_told(found.progress))
+    if found.state not in ("finished", "failed") and (far := told(found.progress or {})):
+        say(far)
     if found.result and "success_rate" in found.result:
         say(f"success rate {percent(found.result['success_rate'])}")
-
-
-def _told(progress: dict[str, Any]) -> str:
-    if "jobs" in progress:
-        return f"{progress['stage']}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
-    return f"{progress['stage']}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}"

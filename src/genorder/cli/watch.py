@@ -16,10 +16,10 @@ def watch(
 
     Example: genorder watch runs/relu --port 8765
     """
-    from genorder.reports.server import report_server
+    from genorder.reports.server import LOOPBACK, report_server
 
     with report_server(run_dir, port) as server:
-        say(f"http://127.0.0.1:{server.server_port}/ shows {run_dir}; Ctrl-C ends it")
+        say(f"http://{LOOPBACK}:{server.server_port}/ shows {run_dir}; Ctrl-C ends it")
         try:
             server.serve_forever(poll_interval=0.2)
         except KeyboardInterrupt:

@@ -41,7 +41,8 @@ class Example:
             name: decode_tokens(np.array(ids[:_TOKENS_SHOWN], dtype=np.int64), tokens)
             for name, ids in (("input", self.inputs), ("expected", self.expected), ("generated", self.generated))
         }
-        return {"row": self.row, "right": self.expected == self.generated, **named}
+        lengths = {"input_length": len(self.inputs), "length": len(self.expected) - 1}  # without EOS, before the cut
+        return {"row": self.row, "right": self.expected == self.generated, **lengths, **named}
 
 
 @final
@@ -105,8 +106,9 @@ def evaluate(
         counts_BQ = batch.labels_BQ != IGNORED
         generated_BQ = generate_greedily(model, encoded.inputs_NW[rows_B], targets + 1, batch_size)
         wrong_BQ = (generated_BQ != batch.labels_BQ) & counts_BQ
-        successes += int((~wrong_BQ.any(dim=1)).sum())
-        shown.add(encoded, rows_B, batch.labels_BQ, generated_BQ)
+        right_B = ~wrong_BQ.any(dim=1)
+        successes += int(right_B.sum())
+        shown.add(encoded, rows_B, batch.labels_BQ, generated_BQ, right_B)
         logits_BQV = target_logits(model, batch)
         losses_BQ = token_losses(logits_BQV, batch)
         matches += int((~((logits_BQV.argmax(dim=-1) != batch.labels_BQ) & counts_BQ).any(dim=1)).sum())
@@ -139,8 +141,9 @@ class _Shown:
         self.wrong: list[Example] = []
         self.right: list[Example] = []
 
-    def add(self, encoded: EncodedDataset, rows_B: Tensor, labels_BQ: Tensor, generated_BQ: Tensor) -> None:
-        right_B = ((labels_BQ == generated_BQ) | (labels_BQ == IGNORED)).all(dim=1).cpu()
+    def add(
+        self, encoded: EncodedDataset, rows_B: Tensor, labels_BQ: Tensor, generated_BQ: Tensor, right_B: Tensor
+    ) -> None:
         for kept, most, chosen_B in ((self.wrong, _WRONG_SHOWN, ~right_B), (self.right, _RIGHT_SHOWN, right_B)):
             for place in chosen_B.nonzero()[: most - len(kept), 0].tolist():
                 counts_Q = labels_BQ[place] != IGNORED

@@ -6,7 +6,7 @@ from typing import Any, final
 from genorder.orders import Constraints
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import ranked_rows
-from genorder.reports.wording import count_of, duration, number, percent, percent_range
+from genorder.reports.wording import count_of, number, percent, percent_range, told, visible
 
 _FEW_TEST, _FEW_TRAINING = 200, 1_000  # samples below which a reader is warned
 _AGREED = 0.95  # share of pairs of targets in the same sequence, below which models of different seeds disagree
@@ -38,20 +38,12 @@ def _unfinished(run: ReportedRun) -> Answer:
     lead = {
         "running": "This run is at work; what follows is what it has so far.",
         "interrupted": "This run was interrupted before its end; the command that started it continues it.",
-        "failed": f"This run failed: {run.failure}",
+        "failed": f"This run failed: {visible(run.failure or 'no reason is kept', 500)}",
     }[run.state]
     evidence = [f"{count_of(len(run.jobs), 'job')} finished"]
-    if run.progress and run.state != "failed":
-        evidence.append(told(run.progress))
+    if run.state != "failed" and (far := told(run.progress or {})):
+        evidence.append(far)
     return Answer(lead, evidence)
-
-
-def told(progress: dict[str, Any]) -> str:
-    """How far a run is, as it last told."""
-    if "jobs" in progress:
-        return f"{progress['stage']}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
-    spent = duration(progress.get("seconds", 0.0))
-    return f"{progress['stage']}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}, {spent}"
 
 
 def _of_discovery(run: ReportedRun) -> Answer:
@@ -79,9 +71,7 @@ def _raced(run: ReportedRun) -> list[str]:
     for name, order in wanted.items():
         row = next((row for row in rows if row["order"] == order), None)
         if row is not None and not (name != "this order" and order == run.order):
-            loss = "diverged" if row["loss"] is None else f"validation loss {number(row['loss'])}"
-            error = "" if row["standard_error"] is None else f" ± {number(row['standard_error'])}"
-            lines.append(f"{name}: {loss}{error} after {steps[len(row['losses']) - 1]:,} steps")
+            lines.append(f"{name}: {_loss(row)} after {steps[len(row['losses']) - 1]:,} steps")
     return lines
 
 
@@ -89,14 +79,19 @@ def _of_ranking(run: ReportedRun) -> Answer:
     rows = ranked_rows(run)
     best = rows[0]
     tied = sum(row["tied_with_best"] for row in rows) - 1
-    loss = "not finite" if best["loss"] is None else number(best["loss"])
-    error = "" if best["standard_error"] is None else f" ± {number(best['standard_error'])}"
-    evidence = [f"validation loss {loss}{error}", f"{count_of(tied, 'other order')} tied with it"]
+    evidence = [_loss(best), f"{count_of(tied, 'other order')} tied with it"]
     return Answer(f"Of {count_of(len(rows), 'order')}, the first is {_named(run, best['order'])}.", evidence)
 
 
+def _loss(row: dict[str, Any]) -> str:
+    if row["loss"] is None:
+        return "diverged"
+    error = "" if row["standard_error"] is None else f" ± {number(row['standard_error'])}"
+    return f"validation loss {number(row['loss'])}{error}"
+
+
 def _of_attention(run: ReportedRun) -> Answer:
-    rows = sorted(run.result["attention"], key=lambda row: row["sparsity"])
+    rows = sorted(run.attention, key=lambda row: row["sparsity"])
     lines = [f"{row['name']}: S = {row['sparsity']:.3f}, success rate {percent(row['success_rate'])}" for row in rows]
     lead = f"Attention is sparsest in the order {rows[0]['name']}" if len(rows) > 1 else "Attention of one order"
     return Answer(f"{lead} (smaller S: fewer tokens are read).", lines)

@@ -11,7 +11,7 @@ _MOST_POSITIONS = 100  # of a map that is drawn; larger ones are shown by the la
 
 def sparsity_table(run: ReportedRun) -> Table:
     rows: list[tuple[Cell, ...]] = [
-        (row["name"], row["sparsity"], row["success_rate"], row["loss"]) for row in run.result["attention"]
+        (row["name"], row["sparsity"], row["success_rate"], row["loss"]) for row in run.attention
     ]
     columns = (Column("order"), Column("S", "number"), Column("success rate", "rate"), Column("test loss", "number"))
     return Table(columns, rows, "S: mean entropy of the rows of the attention map, in nats.")
@@ -19,7 +19,7 @@ def sparsity_table(run: ReportedRun) -> Table:
 
 def attention_matrix(run: ReportedRun, place: int) -> Matrix:
     """The map of one order, its positions named; a long one pooled to squares of neighbours."""
-    row = run.result["attention"][place]
+    row = run.attention[place]
     weights = np.array(row["map"])
     inputs = len(weights) - 1 - len(row["order"])
     names = [run.input(i) for i in range(inputs)] + ["SEP"] + [run.target(column) for column in row["order"]]
@@ -42,6 +42,6 @@ def attention_section_parts(run: ReportedRun) -> tuple[Table, list[Drawing]]:
             axes=("is read", "reads"),
             blank="upper",
         )
-        for place, row in enumerate(run.result["attention"])
+        for place, row in enumerate(run.attention)
     ]
     return sparsity_table(run), drawings

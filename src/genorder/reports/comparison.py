@@ -1,10 +1,8 @@
 """Several runs side by side: what they found, how well it does, how long it took."""
 
-from itertools import combinations
 from typing import Any
 
-import numpy as np
-
+from genorder.analysis import pairs_in_sequence
 from genorder.reports import figures
 from genorder.reports.answer import Answer
 from genorder.reports.run import ReportedRun
@@ -70,15 +68,8 @@ def order_agreement(runs: list[ReportedRun]) -> Matrix | None:
     if len(alike) < 2:
         return None
     orders = [run.order for run in alike if run.order is not None]
-    values = np.ones((len(orders), len(orders)))
-    upper = np.triu_indices(len(orders[0]), 1)
-    signs = []
-    for order in orders:
-        places = np.argsort(order)
-        signs.append(np.sign(places[:, None] - places[None, :])[upper])
-    for a, b in combinations(range(len(orders)), 2):
-        values[a, b] = values[b, a] = float((signs[a] == signs[b]).mean()) if len(signs[a]) else 1.0
-    return Matrix(run_labels(alike), values.round(4).tolist())
+    values = [[round(pairs_in_sequence(one, other), 4) for other in orders] for one in orders]
+    return Matrix(run_labels(alike), values)
 
 
 def _data(run: ReportedRun) -> object:

@@ -248,7 +248,8 @@ def rates_drawing(labels: Sequence[str], series: dict[str, list[tuple[float, flo
         )  # fmt: skip
     _size(figure, 160 + 34 * len(labels))
     figure.update_xaxes(title="success rate, %", range=[-4, 104])
-    figure.update_yaxes(autorange="reversed", automargin=True)
+    # Names are names, also where they look like numbers or dates.
+    figure.update_yaxes(type="category", autorange="reversed", automargin=True)
     figure.update_layout(showlegend=True, legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0})
     return Drawing("rates", "Success rates", f"Success rates with 95 % intervals of {len(labels)} runs.", figure)
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import importlib.resources
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -38,19 +39,20 @@ def report_is_current(run_dir: Path) -> bool:
         return False
 
 
-def run_page(run: ReportedRun, *, live: bool = False) -> str:
-    """With `live`, the page asks the server it came from whether the run has gone on, and loads itself again."""
+def run_page(run: ReportedRun, *, version: str | None = None) -> str:
+    """With the `version` of the run that is shown, the page asks the server it came from for another, and for how far
+    the run is; it loads itself again when there is one."""
     return _render(
         title=run.title,
         kind={"discover": "Discovery", "rank": "Ranking", "train": "Training"}.get(run.verb, run.verb.capitalize()),
         state=run.state,
         place=visible(str(run.path), 200),
-        answer=answer(run),
+        answer=answer(run if version is None else replace(run, progress=None)),
         caveats=[visible(caveat, 500) for caveat in caveats(run)],
         sections=sections_of(run),
         command=command(run),
         seed=run.config.get("seed"),
-        live=live,
+        version=version,
     )
 
 
@@ -65,11 +67,12 @@ def comparison_page(runs: list[ReportedRun]) -> str:
         sections=comparison_sections(runs),
         command=None,
         seed=None,
-        live=False,
+        version=None,
     )
 
 
-def _render(*, sections: list[Section], live: bool, **facts: Any) -> str:
+def _render(*, sections: list[Section], version: str | None, **facts: Any) -> str:
+    live = version is not None
     drawings = [part.drawing for section in sections for part in section.parts if part.drawing]
     script = _asset("page.js")
     plotly = _asset("plotly-cartesian.min.js") if drawings else ""
@@ -85,6 +88,7 @@ def _render(*, sections: list[Section], live: bool, **facts: Any) -> str:
             script=Markup(script),
             policy=_policy([script, plotly], live=live),
             live=live,
+            version=version,
             poll_seconds=_POLL_SECONDS,
         )
     )
@@ -93,8 +97,9 @@ def _render(*, sections: list[Section], live: bool, **facts: Any) -> str:
 def _policy(scripts: list[str], *, live: bool) -> str:
     """Only these scripts run, whatever a token says, and nothing is fetched."""
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts if script)
+    nowhere = "base-uri 'none'; form-action 'none'"
     asking = "; connect-src 'self'" if live else ""
-    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; base-uri 'none'{asking}"
+    return f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; {nowhere}{asking}"
 
 
 def _digest(text: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
+from genorder.presets import flat_settings
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import Cell, Column, Table
 from genorder.reports.wording import visible
@@ -61,7 +62,8 @@ def configuration_table(run: ReportedRun) -> Table:
     """Every setting by the name that --set knows it by."""
     shown = {name: value for name, value in run.config.items() if name not in ("config", "order")}
     rows: list[tuple[Cell, ...]] = [
-        (name, visible(str(value), 200)) for name, value in (*_flat(shown), *_flat(run.config.get("config", {})))
+        (visible(name), visible(str(value), 200))
+        for name, value in (*flat_settings(shown), *flat_settings(run.config.get("config", {})))
     ]
     return Table((Column("setting"), Column("value")), rows)
 
@@ -71,17 +73,9 @@ def versions_table(run: ReportedRun) -> Table | None:
     if not versions:
         return None
     rows: list[tuple[Cell, ...]] = [
-        (name, visible(str(value), 200)) for name, value in _flat(versions) if value is not None
+        (name, visible(str(value), 200)) for name, value in flat_settings(versions) if value is not None
     ]
     return Table((Column("what"), Column("version or size")), rows)
-
-
-def _flat(settings: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in settings.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def command(run: ReportedRun) -> str | None:

@@ -8,11 +8,10 @@ from typing import Any, Literal, final
 
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.reports.wording import visible
+from genorder.reports.wording import abbreviated, visible
 from genorder.store import FinishedJob, read_status
 
 State = Literal["finished", "running", "interrupted", "failed"]
-_TRUE_WIDTH = 80
 TRAINED = {"model": "found order", "given": "given order"}  # folders of trained models
 
 
@@ -36,8 +35,6 @@ class ReportedRun:
     @property
     def title(self) -> str:
         data = self.config.get("data", {})
-        if not isinstance(data, dict):
-            return self.path.name
         if "task" in data:
             return f"{visible(Path(str(data['task'])).name)}, {data['length']} targets"
         return visible(Path(str(data.get("path", self.path.name))).name)
@@ -63,6 +60,11 @@ class ReportedRun:
         """Are the stored columns of a built-in task in another sequence than its own?"""
         return any(column != true for column, true in self.true_of_column.items())
 
+    @property
+    def attention(self) -> list[dict[str, Any]]:
+        """The orders whose attention was summarised, each under a name that can be seen; empty for other verbs."""
+        return [{**row, "name": visible(row["name"])} for row in self.result.get("attention", [])]
+
     def target(self, column: int) -> str:
         """The name of a target column: the user's own where the data has names."""
         return self._name("target_names", column, "y")
@@ -83,8 +85,7 @@ class ReportedRun:
         """The order in the true indices of a built-in task, in short form; empty where none are known."""
         if not self.true_of_column:
             return ""
-        text = Order(tuple(self.true_of_column[column] for column in order)).short()
-        return text if len(text) <= _TRUE_WIDTH else f"{text[: _TRUE_WIDTH - 1]}…"
+        return abbreviated(Order(tuple(self.true_of_column[column] for column in order)))
 
 
 def read_run(path: Path | str) -> ReportedRun:

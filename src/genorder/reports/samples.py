@@ -14,12 +14,9 @@ _TOKEN_WIDTH = 32
 @dataclass(frozen=True)
 class Token:
     target: str  # the column that it belongs to
-    generated: str
+    generated: str  # shortened, as is what was expected: long ones may look alike and not be
     expected: str
-
-    @property
-    def right(self) -> bool:
-        return self.generated == self.expected
+    right: bool
 
 
 @final
@@ -43,15 +40,15 @@ def samples_of(run: ReportedRun, name: str) -> list[Sample]:
 
 def _sample(run: ReportedRun, example: dict[str, Any], order: list[int]) -> Sample:
     expected, generated = example["expected"], example["generated"]
-    length = len(expected) - 1 if expected and expected[-1] == "<eos>" else len(order)
+    length = example.get("length", len(expected) - 1)  # earlier versions did not keep it
     names = [run.target(column) for column in order if column < length]
     tokens = [
-        Token(names[step] if step < len(names) else "end", _shown(made), _shown(wanted))
-        for step, (made, wanted) in enumerate(zip(generated, expected, strict=True))
+        Token(names[step] if step < len(names) else "end", _shown(made), _shown(wanted), made == wanted)
+        for step, (made, wanted) in enumerate(zip(generated[:_TOKENS], expected[:_TOKENS], strict=True))
     ]
-    inputs = [_shown(token) for token in example["input"]]
-    cut = max(0, len(tokens) - _TOKENS) + max(0, len(inputs) - _TOKENS)
-    return Sample(example["row"], bool(example["right"]), inputs[:_TOKENS], tokens[:_TOKENS], cut)
+    inputs = [_shown(token) for token in example["input"][:_TOKENS]]
+    cut = length + 1 - len(tokens) + example.get("input_length", len(example["input"])) - len(inputs)
+    return Sample(example["row"], bool(example["right"]), inputs, tokens, cut)
 
 
 def _shown(token: str) -> str:

@@ -111,7 +111,7 @@ def _dependencies(run: ReportedRun) -> Section | None:
 
 
 def _attention(run: ReportedRun) -> Section | None:
-    if "attention" not in run.result:
+    if not run.attention:
         return None
     table, drawings = attention_section_parts(run)
     prose = [
@@ -143,8 +143,9 @@ def _ranking(run: ReportedRun) -> Section | None:
 
 def _curves(run: ReportedRun) -> Section | None:
     parts = []
+    raced = race_curves(run)
     sources: list[tuple[str, str, list[Curve], str]] = [
-        ("curves-race", "Short trainings of the raced orders", race_curves(run), "training loss"),
+        ("curves-race", "Short trainings of the raced orders", raced, "training loss"),
         ("curves-candidates", "Candidates of the mixture run", candidate_curves(run), "validation loss"),
         ("curves-final", "Training to the end", training_curves(run), "training loss"),
     ]
@@ -152,7 +153,7 @@ def _curves(run: ReportedRun) -> Section | None:
         if curves:
             drawing = figures.curves_drawing(name, caption, curves, what)
             parts.append(Part(curve_table(curves[:60]), caption, drawing))
-    prose = ["Every round starts afresh. Thin lines are earlier rounds."] if race_curves(run) else []
+    prose = ["Every round starts afresh. Thin lines are earlier rounds."] if raced else []
     return Section("curves", "How the loss falls", prose, parts) if parts else None
 
 

@@ -5,18 +5,18 @@ browser into asking (by a name that it points at 127.0.0.1) is refused by the Ho
 """
 
 import json
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from genorder.errors import InputError
-from genorder.reports.answer import told
 from genorder.reports.page import run_page
 from genorder.reports.run import read_run
-from genorder.store import read_status
+from genorder.reports.wording import told
+from genorder.store import read_progress, read_status, run_version
 
 LOOPBACK = "127.0.0.1"
-_WATCHED = ("journal.sqlite", "journal.sqlite-wal", "result.json", "failure.json")
 _HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -41,23 +41,16 @@ def report_server(run_dir: Path, port: int = 0) -> ThreadingHTTPServer:
 
 def run_state(run_dir: Path) -> dict[str, str]:
     """What a page that is open asks for: a text that changes when it should load again, and how far the run is."""
-    version = []
-    for name in _WATCHED:
-        try:
-            stat = (run_dir / name).stat()
-            version.append(f"{stat.st_mtime_ns}-{stat.st_size}")
-        except FileNotFoundError:
-            version.append("")
-    try:
-        progress = json.loads((run_dir / "progress.json").read_bytes())
-    except (OSError, ValueError):
-        progress = None
-    return {"version": " ".join(version), "told": told(progress) if progress else ""}
+    return {"version": run_version(run_dir), "told": told(read_progress(run_dir) or {})}
 
 
 class _ReportHandler(BaseHTTPRequestHandler):
     run: Path
     server_version, sys_version = "genorder", ""
+
+    def handle(self) -> None:
+        with suppress(ConnectionError):  # a browser may go away at any moment; the user need not hear of it
+            super().handle()
 
     def do_GET(self) -> None:
         if not self._own_host():
@@ -76,7 +69,8 @@ class _ReportHandler(BaseHTTPRequestHandler):
 
     def _send_page(self) -> None:
         try:
-            page = run_page(read_run(self.run), live=True)
+            version = run_version(self.run)  # first, so that what changes from here on is seen as a change
+            page = run_page(read_run(self.run), version=version)
         except InputError as error:  # the run was removed, or a file of it is being replaced
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", str(error))
             return

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from genorder.errors import InputError
 from genorder.reports.attention import attention_matrix
+from genorder.reports.figures import COLOURS
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import (
     Curve,
     Matrix,
+    Table,
     candidate_curves,
     dependency_matrix,
     position_table,
@@ -17,6 +19,7 @@ from genorder.reports.tables import (
     ranked_rows,
     training_curves,
 )
+from genorder.reports.wording import shortened
 from genorder.store import ensure_writable_directory, write_bytes_atomic
 
 if TYPE_CHECKING:
@@ -24,7 +27,6 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "pdf", "png")
 _COLUMN, _PAGE = 3.4, 7.0  # inches: the width of a column, of a page
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 _LINES = ("-", "--", "-.", ":")
 _STYLE: Any = {
     "font.size": 8, "axes.titlesize": 8, "legend.fontsize": 7, "font.family": "sans-serif", "pdf.fonttype": 42,
@@ -78,7 +80,7 @@ def _painters(run: ReportedRun) -> dict[str, tuple[float, float, Painter]]:
             matrix = dependency_matrix(run, sequence)
             if matrix is not None:
                 found[f"dependencies_{name}"] = (_COLUMN, _COLUMN, _matrix_painter(matrix, "is read", "target"))
-    for place, row in enumerate(run.result.get("attention", [])):
+    for place, row in enumerate(run.attention):
         painter = _matrix_painter(attention_matrix(run, place), "read", "reading", f"S = {row['sparsity']:.3f}")
         found[f"attention_{place}"] = (_COLUMN, _COLUMN, painter)
     rows = [row for row in ranked_rows(run) if row["loss"] is not None]
@@ -89,13 +91,14 @@ def _painters(run: ReportedRun) -> dict[str, tuple[float, float, Painter]]:
     for name, curves in sources:
         if curves:
             found[name] = (_COLUMN, 2.4, _curve_painter(curves))
-    if position_table(run) is not None:
-        found["error_rates"] = (_PAGE, 2.2, lambda axes: _paint_errors(axes, run))
+    positions = position_table(run)
+    if positions is not None:
+        found["error_rates"] = (_PAGE, 2.2, lambda axes: _paint_errors(axes, positions))
     return found
 
 
 def _paint_order(axes: "Axes", order: Sequence[int]) -> None:
-    axes.plot(order, range(len(order)), "s", color=_COLOURS[0], markersize=max(1.0, min(6.0, 120 / len(order))))
+    axes.plot(order, range(len(order)), "s", color=COLOURS[0], markersize=max(1.0, min(6.0, 120 / len(order))))
     axes.set(xlabel="target, in the given order", ylabel="step", aspect="equal")
     axes.invert_yaxis()
 
@@ -115,7 +118,7 @@ def _matrix_painter(matrix: Matrix, across: str, down: str, title: str = "") -> 
 
 def _paint_ranking(axes: "Axes", rows: Sequence[dict[str, Any]]) -> None:
     shown = rows[:_MOST_RANKS]
-    for tied, colour, marker in ((True, _COLOURS[1], "o"), (False, _COLOURS[0], "s")):
+    for tied, colour, marker in ((True, COLOURS[1], "o"), (False, COLOURS[0], "s")):
         chosen = [row for row in shown if bool(row["tied_with_best"]) is tied]
         axes.errorbar(
             [row["rank"] for row in chosen], [row["loss"] for row in chosen],
@@ -132,9 +135,8 @@ def _curve_painter(curves: Sequence[Curve]) -> Painter:
 
     def paint(axes: "Axes") -> None:
         for place, curve in enumerate(last):
-            label = curve.name if len(curve.name) <= 34 else f"{curve.name[:33]}…"
-            colour, line = _COLOURS[place], _LINES[place % len(_LINES)]
-            axes.plot(curve.steps, curve.losses, label=label, color=colour, linestyle=line)
+            colour, line = COLOURS[place], _LINES[place % len(_LINES)]
+            axes.plot(curve.steps, curve.losses, label=shortened(curve.name, 34), color=colour, linestyle=line)
         axes.set(xlabel="step", ylabel="loss")
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False, fontsize=5)
@@ -142,9 +144,7 @@ def _curve_painter(curves: Sequence[Curve]) -> Painter:
     return paint
 
 
-def _paint_errors(axes: "Axes", run: ReportedRun) -> None:
-    table = position_table(run)
-    assert table is not None
+def _paint_errors(axes: "Axes", table: Table) -> None:
     names = [str(name) for name in table.column("target")]
     columns = [column.name for column in table.columns if column.name.startswith("error rate")]
     width = 0.8 / len(columns)
@@ -152,7 +152,7 @@ def _paint_errors(axes: "Axes", run: ReportedRun) -> None:
         values = [100 * float(value or 0.0) for value in table.column(column)]
         at = [step + place * width for step in range(len(names))]
         label = "given order" if "given" in column else "this order"
-        axes.bar(at, values, width, color=_COLOURS[place], label=label, hatch=("", "///")[place % 2])
+        axes.bar(at, values, width, color=COLOURS[place], label=label, hatch=("", "///")[place % 2])
     stride = -(-len(names) // 40)
     axes.set_xticks(list(range(0, len(names), stride)), names[::stride], rotation=90, fontsize=6)
     axes.set(xlabel="target, in the order of emission", ylabel="wrong, %")

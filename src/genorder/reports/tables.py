@@ -11,6 +11,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from genorder.reports.run import TRAINED, ReportedRun
+from genorder.reports.wording import visible
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "number", "rate", "seconds", "mark"]
@@ -66,11 +67,6 @@ def order_table(run: ReportedRun) -> Table | None:
     ]
     columns = (Column("step", "count"), Column("target"), Column("place in the given order", "count"), *true)
     return Table(columns, rows)
-
-
-def permutation_matrix(order: Sequence[int]) -> list[list[int]]:
-    """1 in row `step` and column `target` where that target is emitted at that step."""
-    return [[int(target == column) for column in range(len(order))] for target in order]
 
 
 def dependencies_of(run: ReportedRun) -> list[dict[str, Any]]:
@@ -197,9 +193,8 @@ def candidate_curves(run: ReportedRun) -> list[Curve]:
 def training_curves(run: ReportedRun) -> list[Curve]:
     """Of the final trainings, or of the one model of `train`."""
     names = [*(name for name in TRAINED if name in run.training_losses), *sorted(run.training_losses.keys() - TRAINED)]
-    attended = [row["name"] for row in run.result.get("attention", [])]
-    titles = {**TRAINED, **{f"model-{place}": name for place, name in enumerate(attended)}}
-    return [Curve(titles.get(name, name), name, *thinned(run.training_losses[name])) for name in names]
+    titles = {**TRAINED, **{f"model-{place}": row["name"] for place, row in enumerate(run.attention)}}
+    return [Curve(titles.get(name, visible(name)), name, *thinned(run.training_losses[name])) for name in names]
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
@@ -249,7 +244,7 @@ def time_table(run: ReportedRun) -> Table:
             totals[job.name] = totals.get(job.name, 0.0) + job.seconds
         parts = list(totals.items())
     whole = sum(seconds for _, seconds in parts) or 1.0
-    rows: list[tuple[Cell, ...]] = [(name, seconds, seconds / whole) for name, seconds in parts]
+    rows: list[tuple[Cell, ...]] = [(visible(name), seconds, seconds / whole) for name, seconds in parts]
     return Table((Column("part"), Column("seconds", "seconds"), Column("share", "rate")), rows)
 
 

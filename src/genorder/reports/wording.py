@@ -1,7 +1,11 @@
 """How numbers, times and tokens are written, on the screen and in reports."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # it imports torch, which takes seconds
+    from genorder.orders import Order
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate, private use, line separators
 
@@ -50,3 +54,24 @@ def _escape(character: str) -> str:
 def count_of(amount: int, thing: str) -> str:
     """`1 order`, `1,000 orders`."""
     return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
+
+
+def shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def abbreviated(order: "Order", most: int = 80) -> str:
+    """`0-4 7 5 6`, cut if long."""
+    return shortened(order.short(), most)
+
+
+def told(progress: Mapping[str, Any]) -> str:
+    """How far a run is, as it last told; empty where that cannot be read: nothing depends on it."""
+    try:
+        stage = visible(str(progress["stage"]))
+        if "jobs" in progress:
+            return f"{stage}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
+        spent = duration(progress.get("seconds", 0.0))
+        return f"{stage}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}, {spent}"
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return ""

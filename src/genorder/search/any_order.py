@@ -13,12 +13,14 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, final
 
-import numpy as np
 from safetensors.torch import load_file, save
 
+from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.models.routed import RoutedModel
 from genorder.orders import Order
@@ -202,10 +204,5 @@ def _keep(model: RoutedModel, seconds: float, folder: Path) -> None:
 
 
 def _agreement(orders: Sequence[Order]) -> float:
-    """Mean share of pairs of targets that two models' orders put in the same sequence; 1.0 for one model."""
-    if len(orders) < 2:
-        return 1.0
-    places = [np.array(order.inverse().indices) for order in orders]
-    upper = np.triu_indices(len(orders[0]), 1)
-    signs = [np.sign(place[:, None] - place[None, :])[upper] for place in places]
-    return float(np.mean([(a == b).mean() for n, a in enumerate(signs) for b in signs[:n]]))
+    """Of every two models' orders, the mean; 1.0 for one model."""
+    return fmean([pairs_in_sequence(one, other) for one, other in combinations(orders, 2)] or [1.0])

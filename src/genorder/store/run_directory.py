@@ -35,6 +35,7 @@ _CHECKPOINTS = "checkpoints"
 
 _STARTS_KEPT = 20
 _DIFFERENCES_SHOWN = 8
+_CHANGING = (_JOURNAL, f"{_JOURNAL}-wal", _RESULT, _FAILURE)  # with what there is to read about a run
 
 
 @final
@@ -142,10 +143,6 @@ def read_status(path: Path | str) -> RunStatus:
     # The lock before the result: a run that ends between the two must not look interrupted.
     held, holder = lock_holder(path)
     result = _read_object(path / _RESULT)
-    try:
-        progress = _read_object(path / _PROGRESS)
-    except InputError:
-        progress = None  # written without waiting for the disk, so a power cut may have emptied it
     failure = _read_object(path / _FAILURE) if result is None else None
     ended: Literal["finished", "failed", "interrupted"] = "failed" if failure else "interrupted"
     return RunStatus(
@@ -154,9 +151,36 @@ def read_status(path: Path | str) -> RunStatus:
         jobs=_read_jobs(path / _JOURNAL),
         result=result,
         holder=holder,
-        progress=progress,
+        progress=_read_told(path),
         failure=str(failure.get("reason", "")) if failure else None,
     )
+
+
+def read_progress(path: Path) -> dict[str, Any] | None:
+    """What a run last told of how far it is; None once it has ended. Cheap, for those who ask often."""
+    ended = (path / _RESULT).exists() or (path / _FAILURE).exists()
+    return None if ended else _read_told(path)
+
+
+def run_version(path: Path) -> str:
+    """A text that changes whenever a job of the run, or the run itself, has ended. Reading a run does not change it."""
+    return " ".join(_file_version(path / name) for name in _CHANGING)
+
+
+def _file_version(path: Path) -> str:
+    """The same for an empty file as for none: SQLite makes an empty side file to read a journal."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return ""
+    return f"{stat.st_mtime_ns}-{stat.st_size}" if stat.st_size else ""
+
+
+def _read_told(path: Path) -> dict[str, Any] | None:
+    try:
+        return _read_object(path / _PROGRESS)
+    except InputError:
+        return None  # written without waiting for the disk, so a power cut may have emptied it
 
 
 def _refuse_foreign(path: Path) -> None:

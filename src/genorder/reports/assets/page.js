@@ -68,12 +68,11 @@
 
   const seconds = Number(document.body.dataset.live);
   if (seconds) {
-    let known;
+    const known = document.body.dataset.version;
     const ask = async () => {
       try {
         const state = await (await fetch("state", { cache: "no-store" })).json();
-        if (known !== undefined && state.version !== known) { location.reload(); return; }
-        known = state.version;
+        if (state.version !== known) { location.reload(); return; }
         document.getElementById("told").textContent = state.told;
       } catch { /* the server is gone: the page stays as it is */ }
       setTimeout(ask, 1000 * seconds);
