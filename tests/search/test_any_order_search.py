@@ -296,6 +296,14 @@ def test_a_graph_is_sorted_by_levels_and_by_parents() -> None:
     assert list(topological_sorts(Order.of([0, 1, 2, 3, 4, 5]), two_chains, Constraints())[1]) == [0, 2, 4, 1, 3, 5]
 
 
+@given(st.permutations(range(5)))
+def test_sorts_of_a_chain_are_the_order_whatever_stands_apart(apart: list[int]) -> None:
+    """Targets 5 to 9 are a chain; the others are read by none, and stay where they are."""
+    chain = graph_of({6: [5], 7: [6], 8: [7], 9: [8]}, 10)
+    order = Order.of([target for pair in zip(apart, range(5, 10), strict=True) for target in pair])
+    assert topological_sorts(order, chain, Constraints()) == [order, order]
+
+
 @given(st.permutations(range(8)), st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))), st.sampled_from([1, 2, 4]))
 def test_sorts_keep_to_the_graph_and_the_constraints(
     order: list[int], pairs: set[tuple[int, int]], groups: int

@@ -144,7 +144,7 @@ class AnyOrder(OwnModelSearch):
             reading = read(oracle, earlier, before, rng, problem.constraints)
             if reading.settled:
                 break
-            earlier, before = reading.orders[: min(2, self._orders(problem) - 2)], reading.best
+            earlier, before = reading.orders[: max(0, min(2, self._orders(problem) - 2))], reading.best
         best = reading.orders[0]
         sparse = copy.deepcopy(model)
         if reading.learnt and (share is None or steps + config.graph_steps <= share):

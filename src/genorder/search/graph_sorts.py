@@ -1,6 +1,6 @@
 """Sorts of a dependency graph that differ in what they keep together: one can be learnt much better than another."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from genorder.orders import Constraints, Order
 from genorder.profiling.dependencies import Dependency
@@ -9,7 +9,8 @@ from genorder.profiling.dependencies import Dependency
 def topological_sorts(order: Order, graph: Sequence[Dependency], constraints: Constraints) -> list[Order]:
     """Two sorts of the graph that was found with this order: level by level, and each target next to its parents.
 
-    Where they leave a choice, the order decides, so that renaming the columns renames the sorts.
+    Where they leave a choice, the order decides, so that renaming the columns renames the sorts. What has no edge at
+    all keeps its step: to move it would change nothing that matters.
     """
     units = constraints.units(len(order))
     unit_of = {target: number for number, unit in enumerate(units.free) for target in unit}
@@ -18,19 +19,25 @@ def topological_sorts(order: Order, graph: Sequence[Dependency], constraints: Co
     edges = {(one, other) for one, other in {*edges, *units.edges} if one != other}
     parents = [[one for one, other in edges if other == unit] for unit in range(len(units.free))]
     step_of = order.inverse()
-    place_of = [step_of[unit[0]] for unit in units.free]
-    level_of = [0] * len(units.free)
-    for unit in sorted(range(len(units.free)), key=place_of.__getitem__):
+    in_order = sorted(range(len(units.free)), key=lambda unit: step_of[units.free[unit][0]])
+    place_of = {unit: place for place, unit in enumerate(in_order)}
+    level_of: dict[int, int] = {}
+    for unit in in_order:
         level_of[unit] = max((level_of[parent] + 1 for parent in parents[unit]), default=0)
+    joined = {unit for edge in edges for unit in edge}
 
-    def by_level(emitted: Sequence[int], available: Sequence[int]) -> int:
-        keys = [(level_of[unit], place_of[unit]) for unit in available]
-        return keys.index(min(keys))
+    def sort(key: Callable[[int, dict[int, int]], int]) -> Order:
+        def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
+            steps = {unit_of[target]: step for step, target in enumerate(emitted) if target in unit_of}
+            due = in_order[len(steps)]
+            if due not in joined:
+                return available.index(due)
+            chosen = min(joined.intersection(available), key=lambda unit: (key(unit, steps), place_of[unit]))
+            return available.index(chosen)
 
-    def by_parents(emitted: Sequence[int], available: Sequence[int]) -> int:
-        step_of = {target: step for step, target in enumerate(emitted)}
-        latest = [max((step_of[units.free[one][-1]] for one in parents[unit]), default=-1) for unit in available]
-        keys = [(-step, place_of[unit]) for step, unit in zip(latest, available, strict=True)]
-        return keys.index(min(keys))
+        return units.sort(choose, sorted(edges))
 
-    return [units.sort(choose, sorted(edges)) for choose in (by_level, by_parents)]
+    return [
+        sort(lambda unit, steps: level_of[unit]),
+        sort(lambda unit, steps: -max((steps[parent] for parent in parents[unit]), default=-1)),
+    ]
