@@ -16,13 +16,15 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 
-# For the tests of the report's page alone: they are skipped, and say why, where these cannot be had.
+# For the tests of the report's page alone: they are skipped, and say why, where these cannot be had; the next time,
+# it is tried again.
 $(VENV)/.browser: | $(VENV)/.ready
+	complete=yes; \
 	command -v chromium >/dev/null || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq --yes chromium >/dev/null; } || \
-	  echo "no chromium, and no right to install it: the browser tests will be skipped"
+	  { complete=; echo "no chromium, and no right to install it: the browser tests will be skipped"; }; \
 	npm install --silent --prefix $(VENV)/axe axe-core@4.14.0 || \
-	  echo "no npm, or no connection: the accessibility tests will be skipped"
-	touch $@
+	  { complete=; echo "no npm, or no connection: the accessibility tests will be skipped"; }; \
+	test -z "$$complete" || touch $@
 
 demo: $(VENV)/.ready
 	$(BIN)/genorder discover --task square --length 20 --set final.training.steps=400 --out runs/demo
@@ -37,7 +39,7 @@ test: setup
 test-slow: setup
 	$(BIN)/pytest -m slow
 
-bench: setup
+bench: $(VENV)/.ready
 	$(BIN)/genorder bench training
 
 clean:

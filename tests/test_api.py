@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 
@@ -303,3 +304,88 @@ def test_threads_are_left_as_they_are(data: TaskData) -> None:
     small_training(data, out="two")
     assert torch.get_num_threads() == 2
     assert json.loads(Path("two/config.json").read_text())["threads"] == 2
+
+
+def test_validation_and_test_of_ones_own(lists: tuple[list[list[int]], list[list[int]]]) -> None:
+    """As files and in memory, alone and mixed: the same samples give the same."""
+    dataset = SequenceDataset.from_sequences(*lists)
+    parts = {
+        name: dataset.take(np.arange(start, end))
+        for name, start, end in (("d", 0, 250), ("v", 250, 270), ("t", 270, 300))
+    }
+    for name, part in parts.items():
+        write_jsonl(part, f"{name}.jsonl")
+    pair = ([parts["t"].input(row) for row in range(30)], [parts["t"].target(row) for row in range(30)])
+    changed = {name: value for name, value in TRAINING.items() if not name.startswith("samples")}
+    found = [
+        genorder.train(given, settings=changed, validation=validation, test=test, out=f"r{number}")
+        for number, (given, validation, test) in enumerate(
+            [
+                ("d.jsonl", "v.jsonl", Path("t.jsonl")),
+                (parts["d"], "v.jsonl", pair),
+                (Path("d.jsonl"), parts["v"], parts["t"]),
+            ]
+        )
+    ]
+    assert {result.content["weights_sha256"] for result in found} == {found[0].content["weights_sha256"]}
+    assert {result.content["samples"] for result in found} == {30}
+    for number in range(3):
+        assert run_command(["evaluate", f"r{number}", "--threads", "1"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "said"),
+    [
+        ("data", {"test": "t.jsonl"}, "test given, but the dataset is split already; leave them out"),
+        ("splits", {"test": "t.jsonl", "validation": "t.jsonl"}, "validation and test given, but the dataset is split"),
+        ("lists", {"test": 3}, "the test split is a int; expected a SequenceDataset, a path, or a pair of lists"),
+        ("lists", {"test": "t.jsonl"}, "t.jsonl:2: the token 'new' stands nowhere in the dataset, so no model"),
+        ("lists", {"test": ([[1]], [["new"]])}, "the test split: token 'new' is not in the vocabulary"),
+    ],
+)
+def test_splits_of_ones_own_that_are_refused(
+    data: TaskData, lists: Any, given: str, own: dict[str, Any], said: str
+) -> None:
+    Path("t.jsonl").write_text('{"input": [1], "target": [1]}\n{"input": [1], "target": ["new"]}\n')
+    datasets = {"data": data, "splits": data.splits, "lists": lists}
+    with pytest.raises(genorder.InputError, match=said):
+        genorder.train(datasets[given], settings=TRAINING, out="r", **own)
+    assert not Path("r").exists()
+
+
+def test_a_call_that_fails_says_why_to_those_who_look_later(data: TaskData) -> None:
+    settings = {**TRAINING, "training.learning_rate": 1e30, "training.steps": 60}
+    with pytest.raises(genorder.GenorderError, match="became"):
+        genorder.train(data, settings=settings, out="r")
+    status = read_status("r")
+    assert status.state == "failed"
+    assert "became" in (status.failure or "")
+
+
+def test_an_interrupted_call_has_not_failed(data: TaskData) -> None:
+    def interrupt(_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        small_training(data, out="r", on_progress=interrupt)
+    assert read_status("r").state == "interrupted"
+
+
+def test_a_call_continues_with_the_threads_that_it_began_with(data: TaskData, caplog: pytest.LogCaptureFixture) -> None:
+    first = small_training(data, out="r")
+    Path("r/result.json").unlink()
+    Path("r/journal.sqlite").unlink()
+    torch.set_num_threads(2)
+    assert without_time(small_training(data, out="r")) == without_time(first)
+    assert "r was begun with 1 threads, on which bits depend: it keeps to them" in caplog.text
+    assert torch.get_num_threads() == 2
+
+
+def test_exploring_goes_on_to_the_whole_run(data: TaskData) -> None:
+    explored = genorder.discover(data, strategy=Knowing(), settings=DISCOVERING, explore_only=True, out="r")
+    assert explored.success_rate is None
+    found = genorder.discover(data, strategy=Knowing(), settings=DISCOVERING, out="r")
+    assert found.success_rate is not None
+    assert found.content["race"] == explored.content["race"]
+    again = genorder.discover(data, strategy=Knowing(), settings=DISCOVERING, explore_only=True, out="r")
+    assert again.to_dict() == found.to_dict()

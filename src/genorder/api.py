@@ -3,43 +3,38 @@
 A call is a run: it keeps its work in a run directory, under `runs/` unless `out` says where, and the same call again
 continues an interrupted one, or returns the finished one's result. `dataset` is a SequenceDataset (split here: at most
 a tenth each for validation and test), Splits, the data of a task (`task_splits`), the path of a file, or a pair of
-lists (inputs, targets). `settings` change the preset, as `--set` does: `{"final.training.steps": 500}` or
-`["final.training.steps=500"]`. All raise InputError, one clear line, for what cannot be used.
+lists (inputs, targets). `validation` and `test` are samples of one's own for these splits, in place of those that would
+be cut off a dataset, pair or file: each a dataset, a path or a pair. `settings` change the preset, as `--set` does:
+`{"final.training.steps": 500}` or `["final.training.steps=500"]`. All raise InputError, one clear line, for what cannot
+be used.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from genorder.data import ReadOptions, SequenceDataset, read_dataset
-from genorder.discovery import Watcher, budget_within
+from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
-from genorder.presets import (
-    DiscoveryConfig,
-    ExplorationConfig,
-    Family,
-    RunConfig,
-    family_of,
-    resolve,
-    resolve_discovery,
-    resolve_exploration,
-)
+from genorder.presets import Family, family_of, resolve, resolve_discovery, resolve_exploration
 from genorder.results import DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
     Given,
+    GivenSplit,
     Machine,
     Source,
+    checked,
     configure_given,
     discover_in,
     discovery_run,
     keep_result,
     rank_in,
     rank_run,
-    scratch_problem,
     split_settings,
     train_in,
     train_run,
@@ -68,6 +63,8 @@ def discover(
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
+    validation: GivenSplit | None = None,
+    test: GivenSplit | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     seconds: float | None = None,
@@ -93,14 +90,9 @@ def discover(
         raise InputError(f"constraints are a {type(constraints).__name__}; expected genorder.Constraints, or None")
     own, changes = split_settings(_settings(settings))
     search = _search(strategy, own)
-
-    def configured(train_samples: int | None) -> DiscoveryConfig:
-        return resolve_discovery(
-            preset, _family(dataset), train_samples=train_samples, config_file=_path(config), settings=changes
-        )
-
+    resolver = partial(resolve_discovery, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
     run = discovery_run(
         resolved,
         source,
@@ -116,15 +108,10 @@ def discover(
         baseline=baseline,
         constraints=constraints,
     )
-    decided: Budget | None = None
-    with scratch_problem(run) as problem:  # what is refused leaves no run directory
-        if seconds is not None and not run.path.exists():
-            decided = budget_within(seconds, run.discovery, problem)
+    run = checked(run)  # what is refused leaves no run directory
     result, _ = keep_result(
-        run.path,
-        run.described,
-        source,
-        lambda directory: discover_in(directory, within_time(run, directory, decided), watcher=watcher),
+        run.place,
+        lambda directory: discover_in(directory, within_time(run, directory), watcher=watcher),
         command=["genorder.discover"],
     )
     return DiscoveryResult(result)
@@ -139,6 +126,8 @@ def rank(
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
+    validation: GivenSplit | None = None,
+    test: GivenSplit | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     workers: int | None = None,
@@ -152,20 +141,13 @@ def rank(
     `"random:128,forward"`. `exact` says whether to score all orders on all samples, or drop the surely worse early.
     """
     changes = [*_settings(settings), *([] if exact is None else [f"profiler.exact={json.dumps(exact)}"])]
-
-    def configured(train_samples: int | None) -> ExplorationConfig:
-        return resolve_exploration(
-            preset, _family(dataset), train_samples=train_samples, config_file=_path(config), settings=changes
-        )
-
+    resolver = partial(resolve_exploration, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
     ranked = _orders(orders, source, seed)
     run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(
-        run.path,
-        run.described,
-        source,
+        run.place,
         lambda directory: rank_in(directory, run, workers=workers, on_step=on_progress),
         command=["genorder.rank"],
     )
@@ -180,6 +162,8 @@ def train(
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
+    validation: GivenSplit | None = None,
+    test: GivenSplit | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     device: str = "auto",
@@ -191,20 +175,13 @@ def train(
     `order` is an order, or what `--order` takes: forward, reverse, random:SEED, a JSON file, or "0,3,1,2".
     """
     changes = [*_settings(settings), *([] if steps is None else [f"training.steps={steps}"])]
-
-    def configured(train_samples: int | None) -> RunConfig:
-        return resolve(
-            preset, _family(dataset), train_samples=train_samples, config_file=_path(config), settings=changes
-        )
-
+    resolver = partial(resolve, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
     parsed = parse_order(order, source.length) if isinstance(order, str) else _order(order, source.length)
     run = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(
-        run.path,
-        run.described,
-        source,
+        run.place,
         lambda directory: train_in(directory, run, on_progress=on_progress),
         command=["genorder.train"],
     )

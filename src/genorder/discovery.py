@@ -1,6 +1,7 @@
 """Propose orders, race them, train the winner, evaluate it: the way from a dataset to a model, on one page."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, final
@@ -18,6 +19,7 @@ from genorder.search import (
     MOST_PROPOSALS,
     Budget,
     OwnModelSearch,
+    PlannedRun,
     Proposal,
     Search,
     SearchProblem,
@@ -227,6 +229,12 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         steps = trainings * final.config.training.steps
         parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
     return parts
+
+
+def unsettled_seconds(estimate: dict[str, float], runs: Sequence[PlannedRun]) -> float:
+    """How much longer than the estimate the runs may take at most, if their trainings are late to settle."""
+    steps = sum(run.steps for run in runs)
+    return estimate["propose"] * sum(run.more_steps for run in runs) / steps if steps else 0.0
 
 
 def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:

@@ -1,18 +1,20 @@
 """Train one model on one order, evaluate it, keep it: the last step of a discovery, and `genorder train`."""
 
+import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+import numpy as np
 import torch
 
 from genorder.data import EncodedDataset, SequenceDataset, Splits, encode
 from genorder.evaluation import evaluate
 from genorder.execution import StopRequest
-from genorder.models import GPT, SavedModel, fresh_gpt, load_model
+from genorder.models import GPT, SavedModel, fresh_gpt, is_saved, load_model
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.presets import RunConfig
@@ -27,6 +29,10 @@ from genorder.training import (
     fit,
     marginal_seconds,
 )
+
+_log = logging.getLogger(__name__)
+
+_FALLING_SHARE = 0.05  # of the training loss: what falls less may be the learning rate's decay alone
 
 
 @final
@@ -97,7 +103,12 @@ def train_and_evaluate(
         )
         digest = saved.save(folder)
         write_json_atomic(folder / "training_losses.json", fitted.losses)
-        return {"weights_sha256": digest, "steps": run.config.training.steps, "seconds": fitted.seconds}
+        return {
+            "weights_sha256": digest,
+            "steps": run.config.training.steps,
+            "seconds": fitted.seconds,
+            "loss_still_falling": still_falling(fitted.losses),
+        }
 
     def test() -> dict[str, Any]:
         model = load_model(folder, run.device).model
@@ -108,9 +119,27 @@ def train_and_evaluate(
         return {**evaluation.to_dict(), "examples": examples, "evaluation_seconds": seconds}
 
     trained = directory.journal.run({"job": "train", "name": name, **run.description}, f"train {name}", train)
+    if not is_saved(folder):  # somebody has removed it since
+        _log.warning("%s is gone: training it again", folder)
+        if train()["weights_sha256"] != trained["weights_sha256"]:
+            _log.warning("%s differs in bits from the model that was tested", folder)
     checkpoints.delete()
     tested = directory.journal.run({"job": "test", "name": name, **run.description}, f"evaluate {name}", test)
     return {**tested, **trained}
+
+
+def still_falling(losses: Sequence[float]) -> bool:
+    """Whether the training loss fell, in the last fifth of the steps, by a share that more steps might continue.
+
+    The learning rate has decayed to nearly nothing by then, so that a model which learns no more falls by little.
+    """
+    fifth = len(losses) // 5
+    if fifth < 2:
+        return False
+    before, last = np.array(losses[-2 * fifth : -fifth]), np.array(losses[-fifth:])
+    fell = before.mean() - last.mean()
+    error = np.sqrt((before.var(ddof=1) + last.var(ddof=1)) / fifth)
+    return bool(fell > _FALLING_SHARE * before.mean() and fell > 2 * error)
 
 
 def fit_fixed_order(

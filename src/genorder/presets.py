@@ -202,11 +202,15 @@ def resolve(
     family: Family,
     *,
     train_samples: int | None = None,
+    held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> RunConfig:
-    """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit."""
-    return _resolve(PRESETS, RunConfig, preset, family, train_samples, config_file, settings)
+    """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit.
+
+    `train_samples` and `held_out` (validation, test) are how many samples there are, where that is not the preset's.
+    """
+    return _resolve(PRESETS, RunConfig, preset, family, train_samples, held_out, config_file, settings)
 
 
 def resolve_exploration(
@@ -214,11 +218,12 @@ def resolve_exploration(
     family: Family,
     *,
     train_samples: int | None = None,
+    held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> ExplorationConfig:
     """The same for the exploration of orders."""
-    return _resolve(EXPLORATIONS, ExplorationConfig, preset, family, train_samples, config_file, settings)
+    return _resolve(EXPLORATIONS, ExplorationConfig, preset, family, train_samples, held_out, config_file, settings)
 
 
 def resolve_discovery(
@@ -226,11 +231,12 @@ def resolve_discovery(
     family: Family,
     *,
     train_samples: int | None = None,
+    held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> DiscoveryConfig:
     """The same for a discovery."""
-    return _resolve(DISCOVERIES, DiscoveryConfig, preset, family, train_samples, config_file, settings)
+    return _resolve(DISCOVERIES, DiscoveryConfig, preset, family, train_samples, held_out, config_file, settings)
 
 
 def _resolve(
@@ -239,6 +245,7 @@ def _resolve(
     preset: str,
     family: Family,
     train_samples: int | None,
+    held_out: Mapping[str, int] | None,
     config_file: Path | None,
     settings: Sequence[str],
 ) -> AnyConfig:
@@ -252,6 +259,7 @@ def _resolve(
         if isinstance(asked, dict) and type(asked.get("train")) is int:
             train_samples = asked["train"]
     values = presets[preset](family, train_samples).model_dump()
+    values["samples"] |= held_out or {}
     for change, where in changes:
         _merge(values, change, where)
     try:

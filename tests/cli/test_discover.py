@@ -88,6 +88,32 @@ def test_screen(genorder: Genorder) -> None:
         assert said in shown.err
 
 
+def test_time_that_is_told(genorder: Genorder) -> None:
+    """What a search does for sure, and what it may do beside it if it is late to settle."""
+    command = ("discover", *SQUARE_4, *SMALL)
+    plan = genorder(*command, "--dry-run", "--json").result()
+    (planned,) = plan["runs"]
+    assert (planned["steps"], planned["more_steps"]) == (24 + 200, 48 + 96)
+    assert plan["unsettled_seconds"] == pytest.approx(plan["estimated_seconds"]["propose"] * 144 / 224)
+    assert "up to" in genorder(*command, "--dry-run").err
+    said = genorder(*command, "--explore-only", "--out", "r").err
+    assert re.search(r"any-order: 1 run; about .* in all \(.*\); up to .* more if the search is late to settle\n", said)
+    assert "final training" not in said
+    assert "up to" not in genorder(*COMMAND, "--dry-run").err
+
+
+def test_steps_that_are_told(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rate below 90 % after a training whose loss still fell calls for more of them."""
+    shown = genorder(*COMMAND, "--out", "r")
+    assert "final training: 24 steps of 8 samples, 1 layer of width 16\n" in shown.err
+    assert f"model in {Path('r').resolve()}/model, trained for 24 steps\n" in shown.err
+    hint = "the training loss was still falling after 24 steps: more may help, such as --set final.training.steps=48"
+    for falling, rate, hinted in ((True, 0.89, True), (True, 0.9, False), (False, 0.5, False)):
+        result = json.loads(Path("r/result.json").read_text())
+        Path("r/result.json").write_text(json.dumps({**result, "loss_still_falling": falling, "success_rate": rate}))
+        assert (f"{hint}, with another --out\n" in genorder(*COMMAND, "--out", "r").err) == hinted
+
+
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strategies(genorder: Genorder, strategy: str) -> None:
     own = {

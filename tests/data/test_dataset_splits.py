@@ -139,3 +139,44 @@ def test_widths_and_vocabulary_are_of_all_three() -> None:
 def test_fingerprint_tells_the_splits_apart() -> None:
     first, second = distinct(4), distinct(5)
     assert Splits.of(first, second, second).fingerprint() != Splits.of(second, first, second).fingerprint()
+
+
+def test_splits_of_ones_own() -> None:
+    """None of the dataset is cut off for them, and none of their inputs is trained on."""
+    dataset, validation, test = distinct(100), distinct(30), distinct(10)
+    splits = split_dataset(dataset, validation=validation, test=test, seed=0)
+    assert sizes(splits) == (70, 20, 10)
+    assert splits.dropped == 40
+    assert content(splits.test) == content(test)
+    assert content(splits.validation) == content(validation)[10:]
+    assert set(content(splits.train)) == set(content(dataset)[30:])
+    assert len({split.vocabulary for split in splits.all}) == 1
+    one = split_dataset(dataset, validation=5, test=test, seed=0)
+    assert len(one.test) == 10
+    assert set(content(one.validation)) <= set(content(dataset)[10:])
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        (SequenceDataset.from_sequences([[1, 1]], [["new"]]), "the test split: token 'new' is not in the vocabulary"),
+        (SequenceDataset.from_sequences([[1, 1, 1]], [[1]]), "the test split has an input of 3 tokens; those of the"),
+        (SequenceDataset.from_sequences([[1, 1]], [[1, 2]]), "the test split has a target of 2 tokens; those of the"),
+        (distinct(100).take(np.arange(0)), "the test split holds no samples"),
+    ],
+)
+def test_splits_of_ones_own_that_do_not_fit(own: SequenceDataset, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        split_dataset(distinct(100), validation=5, test=own, seed=0)
+
+
+@given(different=st.integers(4, 40), seed=st.integers(0, 20), cut=st.integers(1, 20))
+def test_what_was_kept_of_validation_gives_the_same_splits_again(different: int, seed: int, cut: int) -> None:
+    repeated = SequenceDataset.from_sequences([[i % different] for i in range(60)], [[i] for i in range(60)])
+    try:
+        splits = split_dataset(repeated, validation=cut, test=6, seed=seed)
+    except InputError:
+        return
+    again = split_dataset(repeated, validation=len(splits.validation), test=6, seed=seed, count_kept=True)
+    assert again.fingerprint() == splits.fingerprint()
+    assert again.dropped == splits.dropped

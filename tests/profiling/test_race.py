@@ -11,7 +11,7 @@ import torch
 from profiling_helpers import FORWARD, REVERSE, all_orders, relu_splits
 
 from genorder.errors import InputError, Interrupted
-from genorder.execution import StopRequest
+from genorder.execution import StopRequest, map_jobs, using_threads
 from genorder.models import GPTConfig
 from genorder.orders import Order
 from genorder.profiling import RaceConfig, RaceResult, race
@@ -112,6 +112,24 @@ def test_workers_change_nothing(tmp_path: Path) -> None:
     config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 2})
     results = [in_memory(tmp_path, f"{n}", FIVE[:2], config, workers=n) for n in (1, 2)]
     assert told(results[0]) == told(results[1])
+
+
+@pytest.mark.parametrize(("threads", "cores", "workers"), [(2, 8, 2), (64, 2, 2), (2, 2, 2), (4, 1, 1)])
+def test_workers_that_are_not_asked_for(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, threads: int, cores: int, workers: int
+) -> None:
+    """A run that was begun with many threads may go on where there are few cores."""
+    used: list[int] = []
+
+    def noting(*arguments: Any, workers: int, **options: Any) -> Any:
+        used.append(workers)
+        return map_jobs(*arguments, workers=1, **options)
+
+    monkeypatch.setattr(RACE, "map_jobs", noting)
+    monkeypatch.setattr(RACE, "usable_cores", lambda: cores)
+    with using_threads(threads):
+        run(journal, FIVE[:1], workers=None)
+    assert set(used) == {workers}
 
 
 def test_order_of_the_orders_changes_nothing(tmp_path: Path) -> None:

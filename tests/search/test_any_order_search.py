@@ -25,7 +25,7 @@ from genorder.orders import CandidateSource, Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig
 from genorder.profiling.any_order import AnyOrderOracle, Gains, routed_model
 from genorder.profiling.dependencies import Dependency
-from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult
+from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult, any_order
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
 from genorder.search.graph_sorts import topological_sorts
@@ -352,6 +352,38 @@ def test_what_is_not_settled_trains_on(tmp_path: Path) -> None:
 
 def test_what_is_settled_does_not(tmp_path: Path) -> None:
     assert trained_steps(propose(tmp_path, square("6"))) == 500
+
+
+@pytest.mark.parametrize(
+    ("solve", "steps", "share", "late"),
+    [
+        (random_targets, 20, None, True),  # nothing is learnt: all rounds, and no graph
+        (copies, 500, None, False),
+        (random_targets, 20, 59, True),
+        (copies, 500, 600, False),  # no room for the graph
+        (copies, 500, 700, False),
+    ],
+)
+def test_the_plan_counts_every_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solve: Any, steps: int, share: int | None, late: bool
+) -> None:
+    """Those of a model that settles at once, its graph included, and those that may come on top."""
+    trained: list[int] = []
+    fitted = any_order.fit_any_order
+
+    def counting(model: Any, train: Any, config: AnyOrderConfig, **options: Any) -> float:
+        trained.append(config.training.steps)
+        return fitted(model, train, config, **options)
+
+    monkeypatch.setattr(any_order, "fit_any_order", counting)
+    with open_problem(tmp_path, splits_of(solve), shortened(steps), budget=Budget(steps=share)) as problem:
+        (planned,) = AnyOrder().plan(problem)
+        AnyOrder().propose(problem)
+    graph = LEARNING.graph_steps
+    if late:
+        assert sum(trained) + (graph if share is None else 0) == planned.steps + planned.more_steps
+    else:
+        assert sum(trained) == planned.steps
 
 
 def test_a_budget_of_steps_is_kept(tmp_path: Path) -> None:

@@ -10,14 +10,14 @@ from genorder.analysis.attention import summarise_attention
 from genorder.cli import options
 from genorder.cli.console import emit_json, percent, say, say_all, screen, training_progress
 from genorder.cli.reporting import kept
-from genorder.data import ReadOptions, arrange
+from genorder.data import arrange
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.models import load_model
 from genorder.orders import Order, parse_order
-from genorder.presets import RunConfig, family_of, resolve
-from genorder.runs import Machine, configure, run_path
+from genorder.presets import resolve
+from genorder.runs import place_of
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
@@ -27,27 +27,15 @@ _ORDERS = ["forward", "reverse"]
 _SAMPLES = 200  # test samples over which maps are averaged
 
 
-@options.with_read_options("--split", "--split-tokens")
+@options.with_run_options(hidden=False)
 def analyze(
-    reading: ReadOptions,
     name: Annotated[str, typer.Argument(help=f"Which analysis: {', '.join(_ANALYSES)}.")],
-    data: options.Data = None,
-    task: options.Task = None,
-    length: options.Length = None,
-    hidden_order_seed: options.HiddenOrderSeed = None,
+    asked: options.Asked,
     order: Annotated[
         list[str] | None,
         typer.Option(help="Repeat for each: forward, reverse, one-swap, random:SEED, a JSON FILE, or 0,3,1,2."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
-    preset: options.Preset = "cpu",
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    out: options.Out = None,
-    json: options.Json = False,
 ) -> None:
     """Train a model of one layer and one head in each order; show its attention map and its sparsity S.
 
@@ -55,40 +43,34 @@ def analyze(
     """
     if name not in _ANALYSES:
         raise InputError(f"no analysis {name!r}; there are: {', '.join(_ANALYSES)}")
-    machine = Machine.choose(device, threads)
     one_head = ["model.layers=1", "model.heads=1"]
-    changes = [*one_head, *(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
-
-    def configured(train_samples: int | None) -> RunConfig:
-        family = family_of(task)
-        return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
-
-    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
+    changes = [*one_head, *asked.settings, *([f"training.steps={steps}"] if steps is not None else [])]
+    resolved, source = asked.configured(resolve, changes)
     orders = {text: _parse(text, source.length) for text in order or _ORDERS}
     described = {
         "verb": f"analyze {name}",
         "data": source.description,
         "orders": {text: list(parsed) for text, parsed in orders.items()},
-        "preset": preset,
+        "preset": asked.preset,
         "config": resolved.model_dump(),
-        "seed": seed,
-        **machine.described(),
+        "seed": asked.seed,
     }
-    path = run_path(out, f"attention-{source.label}", described, machine)
+    place = place_of(asked.out, f"attention-{source.label}", described, source, asked.machine)
     runs = {
-        text: FixedOrderRun(source.splits, parsed, resolved, seed, machine.device) for text, parsed in orders.items()
+        text: FixedOrderRun(source.splits, parsed, resolved, asked.seed, asked.machine.device)
+        for text, parsed in orders.items()
     }
 
     def work(directory: RunDirectory) -> dict[str, Any]:
         say_all(source.told)
-        say(f"{source.label}: {len(runs)} trainings of {resolved.training.steps} steps; run directory {path}")
+        say(f"{source.label}: {len(runs)} trainings of {resolved.training.steps} steps; run directory {place.path}")
         result = _attention(runs, directory)
         for row in result["attention"]:
             row |= source.about_order(Order(tuple(row["order"])))
         return result
 
-    result = kept(path, described, source, work)
-    emit_json(result) if json else _show(result)
+    result = kept(place, work)
+    emit_json(result) if asked.json else _show(result)
 
 
 def _parse(text: str, length: int) -> Order:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # it imports torch, which takes seconds
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _PLAIN_LINE_SECONDS = 10.0
+_GOOD_RATE = 0.9  # a success rate that needs no hint
 
 
 def say(text: str) -> None:
@@ -60,6 +61,16 @@ def show_warnings() -> None:
     log = logging.getLogger("genorder")
     if not log.handlers:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
+
+
+def more_steps_hint(result: dict[str, Any], option: str) -> str | None:
+    """What to say of a model that may have been trained too short, if it is so; `option` sets the number of steps."""
+    if result["success_rate"] >= _GOOD_RATE or not result.get("loss_still_falling"):
+        return None
+    return (
+        f"the training loss was still falling after {result['steps']} steps: more may help, such as "
+        f"{option.format(2 * result['steps'])}, with another --out"
+    )
 
 
 class ProgressLine:

@@ -14,6 +14,7 @@ from genorder.cli.console import (
     count_of,
     duration,
     emit_json,
+    more_steps_hint,
     percent,
     progress_line,
     say,
@@ -21,24 +22,22 @@ from genorder.cli.console import (
     screen,
 )
 from genorder.cli.reporting import kept
-from genorder.data import ReadOptions
-from genorder.discovery import budget_within, estimated_seconds, new_problem
+from genorder.discovery import estimated_seconds, new_problem, unsettled_seconds
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
-from genorder.presets import DiscoveryConfig, family_of, flat_settings, resolve_discovery
+from genorder.presets import flat_settings, resolve_discovery
 from genorder.runs import (
     DiscoveryRun,
-    Machine,
     Source,
-    configure,
+    checked,
     discover_in,
     discovery_run,
     scratch_problem,
     split_settings,
     within_time,
 )
-from genorder.search import Budget, SearchProblem, SearchResult, Stage
+from genorder.search import Budget, SearchResult, Stage
 from genorder.search.reading import NOTHING_LEARNT
 from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
 from genorder.store import RunDirectory
@@ -48,13 +47,9 @@ _SHOWN = 6  # targets whose dependencies are told
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-@options.with_read_options("--split", "--split-tokens")
+@options.with_run_options(hidden=True)
 def discover(
-    reading: ReadOptions,
-    data: options.Data = None,
-    task: options.Task = None,
-    length: options.Length = None,
-    hidden_order_seed: options.HiddenByDefault = None,
+    asked: options.Asked,
     strategy: Annotated[str, typer.Option(help=f"How to search: {', '.join(STRATEGIES)}.")] = DEFAULT_STRATEGY,
     init: Annotated[
         str | None, typer.Option(help="Orders to start from: random, sort, block, topo, vars, or a JSON FILE.")
@@ -70,71 +65,51 @@ def discover(
     groups: options.Groups = 1,
     before: options.Before = None,
     workers: options.Workers = None,
-    preset: options.Preset = "cpu",
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    out: options.Out = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
-    json: options.Json = False,
 ) -> None:
     """Find the order in which a Transformer learns to emit the targets, and train a model with it.
 
     Example: genorder discover --task relu --length 10
     """
-    machine = Machine.choose(device, threads)
-    seconds = _parse_budget(budget)
     constraints = Constraints(
         keep_first=keep_first, keep_last=keep_last, groups=groups, before=parse_before(before or [])
     )
-    own, changes = split_settings(settings or [])
+    own, changes = split_settings(asked.settings)
     search = make_search(strategy, own | {k: v for k, v in {"init": init, "depth": depth}.items() if v is not None})
-    hidden = 0 if task is not None and hidden_order_seed is None else hidden_order_seed
-
-    def configured(train_samples: int | None) -> DiscoveryConfig:
-        family = family_of(task)
-        return resolve_discovery(preset, family, train_samples=train_samples, config_file=config, settings=changes)
-
-    resolved, source = configure(configured, data, task, length, hidden, reading)
+    resolved, source = asked.configured(resolve_discovery, changes)
     run = discovery_run(
         resolved,
         source,
         search,
-        machine,
-        preset=preset,
-        seed=seed,
-        out=out,
+        asked.machine,
+        preset=asked.preset,
+        seed=asked.seed,
+        out=asked.out,
         budget=Budget(max_runs, max_candidates),
-        seconds=seconds,
+        seconds=_parse_budget(budget),
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
         constraints=constraints,
     )
-    decided: Budget | None = None
-    with scratch_problem(run) as problem:
-        if seconds is not None and (dry_run or not run.path.exists()):
-            decided = budget_within(seconds, run.discovery, problem)
-        if dry_run:
-            problem.budget = decided or problem.budget
-            say_all(source.told)
-            plan = _plan(run, problem)
-            emit_json(plan) if json else _show_plan(plan)
-            return
-    result = kept(run.path, run.described, source, lambda directory: _discover(directory, run, decided))
-    emit_json(result) if json else _show(result)
+    run = checked(run, anew=dry_run)
+    if dry_run:
+        say_all(source.told)
+        plan = _plan(run)
+        emit_json(plan) if asked.json else _show_plan(plan)
+        return
+    result = kept(run.place, lambda directory: _discover(directory, run))
+    emit_json(result) if asked.json else _show(result)
 
 
-def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None) -> dict[str, Any]:
+def _discover(directory: RunDirectory, run: DiscoveryRun) -> dict[str, Any]:
     say_all(run.source.told)
     splits = run.source.splits
     say(
         f"{run.source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
         f"targets, {len(splits.train.vocabulary)} tokens; run directory {directory.path}"
     )
-    run = within_time(run, directory, decided)
+    run = within_time(run, directory)
     problem = new_problem(run.discovery, directory)
     estimate = estimated_seconds(run.discovery, problem)
     runs = run.discovery.search.plan(problem)
@@ -142,7 +117,14 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
         say(f"orders that are allowed: {problem.constraints}")
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
     total = duration(sum(estimate.values()))
-    say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts})")
+    more = _more(unsettled_seconds(estimate, runs))
+    say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts}){more}")
+    if not run.discovery.explore_only:
+        final = run.discovery.config.final
+        say(
+            f"final training: {count_of(final.training.steps, 'step')} of {final.training.batch_size} samples, "
+            f"{count_of(final.model.layers, 'layer')} of width {final.model.width}"
+        )
     with StopRequest() as stop, progress_line() as line:
         return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
 
@@ -174,10 +156,17 @@ class _Watcher:
         self._line.jobs(f"race, round {round_number + 1}", done, total)
 
 
-def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:
-    estimate = estimated_seconds(run.discovery, problem)
-    runs = [vars(planned) for planned in run.discovery.search.plan(problem)]
-    return {**run.described, "runs": runs, "estimated_seconds": {**estimate, "total": sum(estimate.values())}}
+def _plan(run: DiscoveryRun) -> dict[str, Any]:
+    with scratch_problem(run) as problem:
+        problem.budget = run.decided or problem.budget
+        estimate = estimated_seconds(run.discovery, problem)
+        runs = run.discovery.search.plan(problem)
+    return {
+        **run.place.described,
+        "runs": [vars(planned) for planned in runs],
+        "estimated_seconds": {**estimate, "total": sum(estimate.values())},
+        "unsettled_seconds": unsettled_seconds(estimate, runs),
+    }
 
 
 def _show_plan(plan: dict[str, Any]) -> None:
@@ -188,7 +177,12 @@ def _show_plan(plan: dict[str, Any]) -> None:
     for run in plan["runs"]:
         say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {count_of(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
-        say(f"{part}: about {duration(seconds)} on this machine")
+        more = _more(plan["unsettled_seconds"]) if part in ("propose", "total") else ""
+        say(f"{part}: about {duration(seconds)} on this machine{more}")
+
+
+def _more(seconds: float) -> str:
+    return f"; up to {duration(seconds)} more if the search is late to settle" if seconds else ""
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -218,7 +212,9 @@ def _show(result: dict[str, Any]) -> None:
         )
         if result["success_rate_given_order"] is not None:
             say(f"in the given order: {percent(result['success_rate_given_order'])}")
-        say(f"model in {Path(result['run_dir']) / 'model'}")
+        say(f"model in {Path(result['run_dir']) / 'model'}, trained for {count_of(result['steps'], 'step')}")
+        if more := more_steps_hint(result, "--set final.training.steps={}"):
+            say(more)
     seconds = ", ".join(f"{name} {duration(part)}" for name, part in result["seconds"].items())
     say(f"time: {seconds}")
 

@@ -2,13 +2,17 @@
 
 import inspect
 from collections.abc import Callable
-from functools import wraps
+from dataclasses import dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, final
 
 import typer
 
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
+from genorder.presets import family_of
+from genorder.runs import AskedData, Machine, Source, configure
+from genorder.runs.source import AnyConfig
 
 _DATA_PANEL = "How DATA is read"
 _ORDERS_PANEL = "Which orders are allowed"
@@ -50,46 +54,126 @@ KeepLast = Annotated[int, _order_option("N", "Emit the last N (of the longest ta
 Groups = Annotated[int, _order_option("N", "Move the others in blocks of N neighbours, in their sequence inside.")]
 Before = Annotated[list[str] | None, _order_option("I<J", "Emit column I before J, counted from 0, e.g. '3<7'.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes that share the runs of a race; default: one per thread.")
+    int | None,
+    typer.Option(min=1, help="Processes that share a race's runs; default: one per thread or core."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
 
 
-def _data_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_DATA_PANEL)
+def _data_option(*names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=_DATA_PANEL)
 
 
-def with_read_options(*split_names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+Validation = Annotated[str | None, _data_option(metavar="FILE", help="Validation samples; default: cut off DATA.")]
+Test = Annotated[str | None, _data_option(metavar="FILE", help="Test samples; default: cut off DATA.")]
+
+Verb = Callable[..., None]
+_Added = dict[str, tuple[Any, Any]]  # annotation and default of each parameter that is added to a verb
+_SOURCE: _Added = {"data": (Data, None), "task": (Task, None), "length": (Length, None)}
+_RUN: _Added = {
+    "preset": (Preset, "cpu"),
+    "config": (ConfigFile, None),
+    "settings": (Settings, None),
+    "seed": (Seed, 0),
+    "device": (Device, "auto"),
+    "threads": (Threads, None),
+    "out": (Out, None),
+    "json": (Json, False),
+    "validation": (Validation, None),
+    "test": (Test, None),
+}
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What every verb that makes a run is told: its data, its settings, what it is done on and where it is kept."""
+
+    data: AskedData
+    preset: str
+    config: Path | None
+    settings: list[str]
+    seed: int
+    machine: Machine
+    out: Path | None
+    json: bool
+
+    def configured(self, resolve: Callable[..., AnyConfig], settings: list[str]) -> tuple[AnyConfig, Source]:
+        """The configuration that `resolve` gives, changed by the settings, and the data."""
+        family = family_of(self.data.task)
+        return configure(partial(resolve, self.preset, family, config_file=self.config, settings=settings), self.data)
+
+
+def with_run_options(*, hidden: bool) -> Callable[[Verb], Verb]:
+    """Give a verb, in place of its parameter `asked`, the options of all verbs that make a run.
+
+    `hidden`: whether the columns of a task are shuffled unless one says otherwise.
+    """
+
+    def build(given: dict[str, Any]) -> Asked:
+        machine = Machine.choose(given.pop("device"), given.pop("threads"))
+        if hidden and given["task"] is not None and given["hidden_order_seed"] is None:
+            given["hidden_order_seed"] = 0
+        told = {name: given.pop(name) for name in ("preset", "config", "seed", "out", "json")}
+        settings = given.pop("settings") or []
+        reading = _reading(given)
+        return Asked(data=AskedData(reading=reading, **given), machine=machine, settings=settings, **told)
+
+    source = {**_SOURCE, "hidden_order_seed": (HiddenByDefault if hidden else HiddenOrderSeed, None)}
+    return _adding("asked", source, {**_RUN, **_read_options("--split", "--split-tokens")}, build)
+
+
+def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
     """Give a verb, in place of its parameter `reading`, the options that say how DATA is read.
 
     `split_names` are those of the option that says how strings are split; a verb may have another use for --split.
     """
-    added = {
-        "format": Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")],
-        "input_column": Annotated[str | None, _data_option(help="Default: input, or problem.")],
-        "target_column": Annotated[str | None, _data_option(help="Default: target, or answer.")],
-        "separator": Annotated[str, _data_option(help="Between input and target, in text.")],
-        "split_tokens": Annotated[
-            str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")
-        ],
+    return _adding("reading", {}, _read_options(*split_names), _reading)
+
+
+def _read_options(*split_names: str) -> _Added:
+    usual = ReadOptions()
+    return {
+        "format": (Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")], None),
+        "input_column": (Annotated[str | None, _data_option(help="Default: input, or problem.")], None),
+        "target_column": (Annotated[str | None, _data_option(help="Default: target, or answer.")], None),
+        "separator": (Annotated[str, _data_option(help="Between input and target, in text.")], usual.separator),
+        "split_tokens": (
+            Annotated[str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")],
+            usual.split,
+        ),
     }
 
-    def decorate(verb: Callable[..., None]) -> Callable[..., None]:
-        @wraps(verb)
-        def reading_verb(*, format: str | None, separator: str, split_tokens: str, **others: Any) -> None:
-            columns = {name: others.pop(name) for name in ("input_column", "target_column")}
-            verb(reading=ReadOptions(format=format, separator=separator, split=split_tokens, **columns), **others)
 
-        usual = ReadOptions()
-        defaults = {name: getattr(usual, "split" if name == "split_tokens" else name) for name in added}
-        own = [given for name, given in inspect.signature(verb).parameters.items() if name != "reading"]
-        new = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=defaults[name], annotation=annotation)
-            for name, annotation in added.items()
-        ]
-        reading_verb.__signature__ = inspect.Signature([*own, *new])  # type: ignore[attr-defined]
-        reading_verb.__annotations__ = {given.name: given.annotation for given in [*own, *new]}
-        return reading_verb
+def _reading(given: dict[str, Any]) -> ReadOptions:
+    """Takes its options out of those that are given."""
+    names = ("format", "input_column", "target_column", "separator")
+    return ReadOptions(split=given.pop("split_tokens"), **{name: given.pop(name) for name in names})
+
+
+def _adding(name: str, here: _Added, last: _Added, build: Callable[[dict[str, Any]], Any]) -> Callable[[Verb], Verb]:
+    """Replace a verb's parameter `name` by others, of which its value is built; some come `last` in its help."""
+
+    def decorate(verb: Verb) -> Verb:
+        @wraps(verb)
+        def wider(**given: Any) -> None:
+            added = {other: given.pop(other) for other in {**here, **last}}
+            verb(**{name: build(added)}, **given)
+
+        own = list(inspect.signature(verb).parameters.values())
+        place = [parameter.name for parameter in own].index(name)
+        parameters = [*own[:place], *_parameters(here), *own[place + 1 :], *_parameters(last)]
+        named = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+        wider.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        wider.__annotations__ = {parameter.name: parameter.annotation for parameter in named}
+        return wider
 
     return decorate
+
+
+def _parameters(added: _Added) -> list[inspect.Parameter]:
+    return [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    ]

@@ -1,13 +1,15 @@
 """`genorder predict`: targets for new inputs."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import emit_json, emit_line
+from genorder.cli.console import emit_json, emit_line, say
+from genorder.data.readers import SPLITTERS, ReadOptions
 from genorder.data.readers.jsonl import parse_json, parse_object
 from genorder.data.readers.lines import numbered_lines, shown_name
 from genorder.data.readers.tokens import parse_tokens, shortened
@@ -16,6 +18,7 @@ from genorder.evaluation import predict as predict_targets
 from genorder.execution import choose_device, set_threads
 from genorder.fixed_order import model_folder
 from genorder.models import load_model
+from genorder.runs import origin_of_model
 
 _PART = 4096  # inputs that are read, predicted and written together
 
@@ -26,25 +29,40 @@ def predict(
         str,
         typer.Argument(help='File of inputs, - for standard input: tokens, a JSON list, or {"input": ...} a line.'),
     ] = "-",
+    split: Annotated[
+        str | None,
+        typer.Option(
+            "--split", "--split-tokens", help=f"What cuts a line: {', '.join(SPLITTERS)}; default: the run's."
+        ),
+    ] = None,
+    input_column: Annotated[str | None, typer.Option(help="Key of the input in an object; default: the run's.")] = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
     """Predict targets for inputs, one a line, in the original order of the target columns.
 
+    Inputs are read as the data of the run was. Targets of a task come in the task's own sequence.
+
     Example: echo "4 -7 -7 -3 8" | genorder predict --model runs/train-relu-L5-forward-1a2b3c4d
     """
     chosen = choose_device(device)
     set_threads(threads)
     saved = load_model(model_folder(model), chosen)
+    origin = origin_of_model(model)
+    told = {"split": split, "input_column": input_column}
+    reading = replace(origin.reading, **{option: value for option, value in told.items() if value is not None})
+    if origin.true_of_column is not None:
+        say(f"targets in the task's own sequence, not in the run's shuffled columns: {origin.true_of_column.short()}")
     name = shown_name(inputs)
     lines = numbered_lines(inputs)
     predicted: list[list[str]] = []
     count = 0
     while part := list(itertools.islice(lines, _PART)):
         count += len(part)
-        rows = [[str(token) for token in _parse_line(line, where)] for where, line in part]
-        targets = predict_targets(saved, rows, where=[where for where, _ in part])
+        rows = [[str(token) for token in _parse_line(line, where, reading)] for where, line in part]
+        stored = predict_targets(saved, rows, where=[where for where, _ in part])
+        targets = [origin.in_own_sequence(target) for target in stored]
         if json:
             predicted += targets
         else:
@@ -56,13 +74,13 @@ def predict(
         emit_json({"predictions": predicted})
 
 
-def _parse_line(line: str, where: str) -> list[object]:
-    text = line.strip()
+def _parse_line(line: str, where: str, reading: ReadOptions) -> list[object]:
+    text, splitter = line.strip(), SPLITTERS[reading.split]
     if text.startswith("{"):
         record = parse_object(text, where)
-        if "input" not in record:
-            raise InputError(f"{where}: no 'input' among the keys {shortened(sorted(record))}")
-        return parse_tokens(record["input"], where, "input")
-    if text.startswith("["):
-        return parse_tokens(parse_json(text, where), where, "input")
-    return list(text.split())
+        names = reading.input_columns
+        name = next((name for name in names if name in record), None)
+        if name is None:
+            raise InputError(f"{where}: no {names[0]!r} among the keys {shortened(sorted(record))}")
+        return parse_tokens(record[name], where, name, splitter)
+    return parse_tokens(parse_json(text, where) if text.startswith("[") else text, where, "input", splitter)

@@ -10,25 +10,20 @@ from rich.table import Table
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, progress_line, say, say_all, screen
 from genorder.cli.reporting import kept
-from genorder.data import ReadOptions
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
-from genorder.presets import ExplorationConfig, family_of, resolve_exploration
-from genorder.runs import Machine, Source, configure, rank_in, rank_run
+from genorder.presets import resolve_exploration
+from genorder.runs import Source, rank_in, rank_run
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import RunDirectory
 
 _SHOWN = 20
 
 
-@options.with_read_options("--split", "--split-tokens")
+@options.with_run_options(hidden=True)
 def rank(
-    reading: ReadOptions,
-    data: options.Data = None,
-    task: options.Task = None,
-    length: options.Length = None,
-    hidden_order_seed: options.HiddenByDefault = None,
+    asked: options.Asked,
     candidates: Annotated[
         str | None,
         typer.Option(help="Sets of orders, e.g. random:128,forward; also reverse, sort:N, block:N, topo:N."),
@@ -42,30 +37,17 @@ def rank(
         bool | None, typer.Option(help="Score all orders on all samples, or drop the surely worse early.")
     ] = None,
     workers: options.Workers = None,
-    preset: options.Preset = "cpu",
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    out: options.Out = None,
-    json: options.Json = False,
 ) -> None:
     """Rank orders by the early loss of one short run on their mixture, or of a short run for each.
 
     Example: genorder rank --task relu --length 30 --candidates random:128,forward
     """
-    machine = Machine.choose(device, threads)
-    changes = [*(settings or []), *([] if exact is None else [f"profiler.exact={str(exact).lower()}"])]
-    hidden = 0 if task is not None and hidden_order_seed is None else hidden_order_seed
-
-    def configured(train_samples: int | None) -> ExplorationConfig:
-        family = family_of(task)
-        return resolve_exploration(preset, family, train_samples=train_samples, config_file=config, settings=changes)
-
-    resolved, source = configure(configured, data, task, length, hidden, reading)
-    ranked = _candidates(candidates, orders, source, seed)
-    run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=out)
+    changes = [*asked.settings, *([] if exact is None else [f"profiler.exact={str(exact).lower()}"])]
+    resolved, source = asked.configured(resolve_exploration, changes)
+    ranked = _candidates(candidates, orders, source, asked.seed)
+    run = rank_run(
+        resolved, source, ranked, asked.machine, judge=judge, preset=asked.preset, seed=asked.seed, out=asked.out
+    )
 
     def work(directory: RunDirectory) -> dict[str, Any]:
         say_all(source.told)
@@ -80,8 +62,8 @@ def rank(
                 stop=stop,
             )
 
-    result = kept(run.path, run.described, source, work)
-    emit_json(result) if json else _show(result)
+    result = kept(run.place, work)
+    emit_json(result) if asked.json else _show(result)
 
 
 def _candidates(named: str | None, file: Path | None, source: Source, seed: int) -> list[Order]:

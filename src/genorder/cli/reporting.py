@@ -1,24 +1,21 @@
-"""What a verb leaves in its run directory: the result, the report, and why a run failed."""
+"""What a verb leaves in its run directory: the result, and the report."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 from typing import Any
 
 from genorder.cli.console import say
 from genorder.errors import InputError, Interrupted
-from genorder.runs import Source, keep_result
+from genorder.runs import Place, keep_result
 from genorder.store import RunDirectory
 
 
-def kept(
-    path: Path, described: Mapping[str, Any], source: Source, work: Callable[[RunDirectory], dict[str, Any]]
-) -> dict[str, Any]:
+def kept(place: Place, work: Callable[[RunDirectory], dict[str, Any]]) -> dict[str, Any]:
     """The result of `work`, or of an earlier run of the same command, with its report beside it."""
-    result, was_there = keep_result(path, described, source, work, command=sys.argv, around=reported)
+    result, was_there = keep_result(place, work, command=sys.argv, around=reported)
     if was_there:
-        say(f"{path} holds the finished run of this command; showing its result")
+        say(f"{place.path} holds the finished run of this command; showing its result")
     return result
 
 
@@ -29,8 +26,7 @@ def reported(directory: RunDirectory) -> Iterator[None]:
         yield
     except Interrupted:
         raise
-    except Exception as error:
-        directory.write_failure((str(error) or type(error).__name__).splitlines()[0])
+    except Exception:
         with suppress(InputError):  # the failure itself is what the user must hear of
             _report(directory)
         raise

@@ -6,54 +6,44 @@ from typing import Annotated, Any
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import abbreviated, duration, emit_json, percent, say, say_all, training_progress
+from genorder.cli.console import (
+    abbreviated,
+    duration,
+    emit_json,
+    more_steps_hint,
+    percent,
+    say,
+    say_all,
+    training_progress,
+)
 from genorder.cli.reporting import kept
-from genorder.data import ReadOptions
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
-from genorder.presets import RunConfig, family_of, resolve
-from genorder.runs import Machine, Source, configure, train_in, train_run
+from genorder.presets import resolve
+from genorder.runs import Source, train_in, train_run
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS
 
 
-@options.with_read_options("--split", "--split-tokens")
+@options.with_run_options(hidden=False)
 def train(
-    reading: ReadOptions,
-    data: options.Data = None,
-    task: options.Task = None,
-    length: options.Length = None,
-    hidden_order_seed: options.HiddenOrderSeed = None,
+    asked: options.Asked,
     order: Annotated[str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")] = "forward",
     steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
-    preset: options.Preset = "cpu",
-    config: options.ConfigFile = None,
-    settings: options.Settings = None,
-    seed: options.Seed = 0,
-    device: options.Device = "auto",
-    threads: options.Threads = None,
-    out: options.Out = None,
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
-    json: options.Json = False,
 ) -> None:
     """Train a model that emits its targets in one order, and test it by greedy generation.
 
     Example: genorder train --task relu --length 20 --order reverse
     """
-    machine = Machine.choose(device, threads)
-    changes = [*(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
-
-    def configured(train_samples: int | None) -> RunConfig:
-        family = family_of(task)
-        return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
-
-    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
+    changes = [*asked.settings, *([f"training.steps={steps}"] if steps is not None else [])]
+    resolved, source = asked.configured(resolve, changes)
     parsed = parse_order(order, source.length)
-    planned = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=out)
+    planned = train_run(resolved, source, parsed, asked.machine, preset=asked.preset, seed=asked.seed, out=asked.out)
     if dry_run:
-        _show_plan(planned.run, source, json=json)
+        _show_plan(planned.run, source, json=asked.json)
         return
 
     def work(directory: RunDirectory) -> dict[str, Any]:
@@ -61,8 +51,8 @@ def train(
         with StopRequest() as stop, training_progress("training", resolved.training.steps) as show:
             return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=show, stop=stop)
 
-    result = kept(planned.path, planned.described, source, work)
-    emit_json(result) if json else _show(result)
+    result = kept(planned.place, work)
+    emit_json(result) if asked.json else _show(result)
 
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
@@ -72,8 +62,6 @@ def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> N
     counts = ", ".join(f"{len(part)} {name}" for name, part in named)
     widths = f"{splits.input_width} inputs, {splits.target_width} targets, {len(splits.train.vocabulary)} tokens"
     say(f"{source.label}: {counts} samples; {widths}")
-    if splits.dropped:
-        say(f"{splits.dropped} samples left out: their inputs stand in another split")
     say(f"order {abbreviated(run.order)}; run directory {directory.path}")
 
 
@@ -87,6 +75,8 @@ def _show(result: dict[str, Any]) -> None:
     if "cost_ratio" in result:
         say(f"the order costs {result['cost_ratio']:.2f} times the operations of the best one")
     say(f"model in {Path(result['run_dir']) / 'model'}")
+    if more := more_steps_hint(result, "--steps {}"):
+        say(more)
 
 
 def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:

@@ -142,6 +142,10 @@ class SequenceDataset:
     def target(self, row: int) -> list[str]:
         return [self.vocabulary.tokens[token] for token in self.targets[row]]
 
+    def head(self, samples: int) -> "SequenceDataset":
+        """The first samples, at most so many."""
+        return self if samples >= len(self) else self.take(np.arange(samples))
+
     def take(self, rows: NDArray[np.integer]) -> "SequenceDataset":
         return SequenceDataset(self.inputs.take(rows), self.targets.take(rows), self.vocabulary)
 

@@ -48,35 +48,70 @@ class Splits:
         return fingerprint([split.fingerprint() for split in self.all])
 
 
-def split_dataset(dataset: SequenceDataset, *, validation: float | int, test: float | int, seed: int) -> Splits:
+def split_dataset(
+    dataset: SequenceDataset,
+    *,
+    validation: float | int | SequenceDataset,
+    test: float | int | SequenceDataset,
+    seed: int,
+    count_kept: bool = False,
+) -> Splits:
     """Shuffle by `seed`, then cut off test and validation; the rest is training.
 
-    Sizes are fractions (float, below 1) or numbers of samples (int). A sample whose input already stands
-    in the test split (or in validation, for a training sample) is dropped and counted, so that no
-    duplicate straddles two splits. Raises InputError where a split would be empty.
+    Sizes are fractions (float, below 1) or numbers of samples (int); a dataset in place of a size is that split, and
+    none of `dataset` is cut off for it. A sample whose input already stands in the test split (or in validation, for
+    a training sample) is dropped and counted, so that no duplicate straddles two splits. With `count_kept`, the size
+    of validation is what is left of it then. Raises InputError where a split would be empty, and for a token that
+    `dataset` lacks.
     """
     samples = len(dataset)
-    test_size = _size(test, samples, "test")
-    validation_size = _size(validation, samples, "validation")
+    test_size = 0 if isinstance(test, SequenceDataset) else _size(test, samples, "test")
+    validation_size = 0 if isinstance(validation, SequenceDataset) else _size(validation, samples, "validation")
     if test_size + validation_size >= samples:
         raise InputError(
             f"{samples} samples cannot give {validation_size} for validation, {test_size} for test "
             "and any for training; give more data or smaller splits"
         )
     shuffled = numpy_generator(derive_seed(seed, "split")).permutation(samples)
-    test_rows, validation_rows, train_rows = np.split(shuffled, [test_size, test_size + validation_size])
     keys = dataset.inputs.content_keys()
-    validation_kept = validation_rows[~np.isin(keys[validation_rows], keys[test_rows])]
-    held_out = np.concatenate([keys[test_rows], keys[validation_kept]])
-    train_kept = train_rows[~np.isin(keys[train_rows], held_out)]
+    test_split = _own(test, dataset, "test") or dataset.take(shuffled[:test_size])
+    test_keys = test_split.inputs.content_keys()
+    if count_kept and validation_size:
+        kept = np.flatnonzero(~np.isin(keys[shuffled[test_size:]], test_keys))
+        validation_size = int(kept[:validation_size][-1]) + 1 if len(kept) else validation_size
+    cut = test_size + validation_size
+    validation_split = _own(validation, dataset, "validation") or dataset.take(shuffled[test_size:cut])
+    validation_keys = validation_split.inputs.content_keys()
+    validation_kept = np.flatnonzero(~np.isin(validation_keys, test_keys))
+    train_kept = shuffled[cut:][~np.isin(keys[shuffled[cut:]], np.concatenate([test_keys, validation_keys]))]
     if not len(validation_kept) or not len(train_kept):
         raise InputError(
             f"the {samples} samples hold only {len(np.unique(keys))} different inputs: after removing from "
             f"each split the inputs of the others, {len(train_kept)} samples are left for training and "
             f"{len(validation_kept)} for validation; give more different samples"
         )
-    dropped = samples - test_size - len(validation_kept) - len(train_kept)
-    return Splits(dataset.take(train_kept), dataset.take(validation_kept), dataset.take(test_rows), dropped=dropped)
+    dropped = samples - cut - len(train_kept) + len(validation_split) - len(validation_kept)
+    return Splits(dataset.take(train_kept), validation_split.take(validation_kept), test_split, dropped=dropped)
+
+
+def _own(split: float | int | SequenceDataset, dataset: SequenceDataset, name: str) -> SequenceDataset | None:
+    """A split that was given as a dataset, numbered by the vocabulary of the training samples."""
+    if not isinstance(split, SequenceDataset):
+        return None
+    if not len(split):
+        raise InputError(f"the {name} split holds no samples")
+    for what, longest, most in (
+        ("an input", split.inputs.longest, dataset.inputs.longest),
+        ("a target", split.targets.longest, dataset.targets.longest),
+    ):
+        if longest > most:
+            raise InputError(
+                f"the {name} split has {what} of {longest} tokens; those of the training samples have at most {most}"
+            )
+    try:
+        return split.with_vocabulary(dataset.vocabulary)
+    except InputError as error:
+        raise InputError(f"the {name} split: {error}") from None
 
 
 def _size(wanted: float | int, samples: int, name: str) -> int:

@@ -1,7 +1,23 @@
 """Where and how work runs."""
 
 from genorder.execution.interrupt import StopRequest
-from genorder.execution.machine import DEVICES, choose_device, describe_machine, set_threads
+from genorder.execution.machine import (
+    DEVICES,
+    choose_device,
+    describe_machine,
+    set_threads,
+    usable_cores,
+    using_threads,
+)
 from genorder.execution.workers import map_jobs
 
-__all__ = ["DEVICES", "StopRequest", "choose_device", "describe_machine", "map_jobs", "set_threads"]
+__all__ = [
+    "DEVICES",
+    "StopRequest",
+    "choose_device",
+    "describe_machine",
+    "map_jobs",
+    "set_threads",
+    "usable_cores",
+    "using_threads",
+]

@@ -3,6 +3,8 @@
 import os
 import platform
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import metadata
 from typing import Any
 
@@ -39,9 +41,25 @@ def _prefer_deterministic_kernels(device: torch.device) -> None:
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
+def usable_cores() -> int:
+    """That this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def using_threads(threads: int) -> Iterator[None]:
+    """That many threads for tensors in the block, also more than there are cores; afterwards as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def set_threads(threads: int | None) -> int:
     """Use that many threads for tensors (None: one per core this process may use). Returns the number."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     if threads is not None and not 1 <= threads <= 4 * cores:
         raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
     torch.set_num_threads(threads or cores)

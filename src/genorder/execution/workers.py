@@ -16,6 +16,7 @@ import torch
 
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution.interrupt import StopRequest
+from genorder.execution.machine import using_threads
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -50,14 +51,11 @@ def map_jobs(
 def _in_this_process(
     work: Callable[[Job], Result], jobs: Sequence[Job], threads: int, stop: StopRequest | None
 ) -> Iterator[tuple[int, Result]]:
-    before = torch.get_num_threads()
-    try:
-        for index, job in enumerate(jobs):
-            _check(stop, index, len(jobs))
-            torch.set_num_threads(threads)
-            yield index, work(job)
-    finally:
-        torch.set_num_threads(before)
+    for index, job in enumerate(jobs):
+        _check(stop, index, len(jobs))
+        with using_threads(threads):
+            result = work(job)
+        yield index, result
 
 
 def _check(stop: StopRequest | None, done: int, total: int) -> None:

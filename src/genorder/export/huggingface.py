@@ -23,7 +23,13 @@ def export_huggingface(run: FinishedRun, folder: Path, *, given: bool, force: bo
     _refuse_folder(folder, force=force)
     vocabulary = saved.vocabulary
     words = [word_of(token) for token in vocabulary.tokens]
-    about = {"words": words, "data": run.config["data"], "seed": run.config["seed"]}
+    columns = run.true_of_column
+    about = {
+        "words": words,
+        "data": run.config["data"],
+        "seed": run.config["seed"],
+        "true_of_column": None if columns is None else list(columns),
+    }
     tokenizer = tokenizer_files(vocabulary, saved.model.positions + 1)
     files = {
         "README.md": model_card(run, saved, words, folder.resolve().name, given=given).encode("utf-8", "replace"),

@@ -40,7 +40,7 @@ def gpt2_files(saved: SavedModel, about: Mapping[str, Any]) -> dict[str, bytes]:
 
 def load_gpt2_folder(folder: Path, device: torch.device) -> SavedModel:
     """Read what `gpt2_files` describes. Raises InputError where it is missing, damaged or of another format."""
-    description = read_description(folder / DESCRIPTION, _FORMAT)
+    description = read_about(folder)
     weights = read_weights(folder / _WEIGHTS, description, f"{DESCRIPTION}; export again")
 
     def state() -> dict[str, Tensor]:
@@ -49,6 +49,11 @@ def load_gpt2_folder(folder: Path, device: torch.device) -> SavedModel:
         return from_gpt2(theirs, GPTConfig(**description["gpt"]).layers)
 
     return build_model(description, state, folder, device)
+
+
+def read_about(folder: Path) -> dict[str, Any]:
+    """The description, with what was added to it. Raises InputError where it is missing or damaged."""
+    return read_description(folder / DESCRIPTION, _FORMAT)
 
 
 def as_json(content: Any) -> bytes:

@@ -58,6 +58,11 @@ class SavedModel:
         }
 
 
+def is_saved(folder: Path) -> bool:
+    """Whether `SavedModel.save` has written there all that it writes; not whether that is undamaged."""
+    return all((folder / name).exists() for name in ("weights.safetensors", "model.json"))
+
+
 def load_saved(folder: Path, device: torch.device) -> SavedModel:
     """Read what `SavedModel.save` wrote. Raises InputError where it is missing, damaged or of another format."""
     description = read_description(folder / "model.json", _FORMAT)

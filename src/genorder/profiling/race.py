@@ -22,7 +22,7 @@ from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset
 from genorder.errors import GenorderError, InputError
-from genorder.execution import StopRequest, map_jobs
+from genorder.execution import StopRequest, map_jobs, usable_cores
 from genorder.models import GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
@@ -150,7 +150,8 @@ def race(
 ) -> RaceResult:
     """Race the orders; `on_job(round, done, total)` tells how far. Finished jobs are in the journal.
 
-    `workers` processes share the jobs; None: one per thread that this process uses. Raises InputError for no orders.
+    `workers` processes share the jobs; None: one per thread that this process uses, and at most one per core. Raises
+    InputError for no orders.
     """
     running = list(dict.fromkeys(orders))
     if not running:
@@ -158,7 +159,7 @@ def race(
     data, digest = keep_data(train, validation, folder)
     device = train.inputs_NW.device.type
     if workers is None:
-        workers = torch.get_num_threads() if device == "cpu" else 1
+        workers = min(torch.get_num_threads(), usable_cores()) if device == "cpu" else 1
     seconds = 0.0
     outcomes: dict[Order, list[dict[str, Any]]] = {order: [] for order in running}
     left_after: dict[Order, int] = {}

@@ -11,12 +11,13 @@ from genorder.discovery import Discovery, Watcher, budget_within, discover, new_
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
 from genorder.presets import DiscoveryConfig, parse_setting
-from genorder.runs.keeping import Machine, run_path
+from genorder.runs.keeping import Machine, Place, place_of
 from genorder.runs.source import Source
 from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
-from genorder.store import RunDirectory
+from genorder.store import RunDirectory, read_config
 from genorder.training import Progress
 
+_EXPLORE_ONLY = "explore_only"
 _SEARCH = "search."  # the settings of the strategy itself, among the others
 
 
@@ -25,9 +26,9 @@ _SEARCH = "search."  # the settings of the strategy itself, among the others
 class DiscoveryRun:
     discovery: Discovery
     source: Source
-    described: dict[str, Any]
-    path: Path
+    place: Place
     seconds: float | None  # for exploring; None: as long as it takes
+    decided: Budget | None = None  # what fits into the seconds, found before the run directory was there
 
 
 def discovery_run(
@@ -66,16 +67,23 @@ def discovery_run(
         "strategy": search.name,
         "search": vars(search),
         "budget": {"seconds": seconds, **vars(budget)},
-        "explore_only": explore_only,
+        _EXPLORE_ONLY: explore_only,
         "baseline": baseline,
         "preset": preset,
         "config": config.model_dump(),
         "seed": seed,
         **({"constraints": constraints.to_dict()} if constraints else {}),
-        **machine.described(),
     }
-    path = run_path(out, f"discover-{source.label}", described, machine)
-    return DiscoveryRun(discovery, source, described, path, seconds)
+    return DiscoveryRun(discovery, source, _place(out, described, source, machine), seconds)
+
+
+def _place(out: Path | None, described: dict[str, Any], source: Source, machine: Machine) -> Place:
+    """A run that only explores is the first part of the same run in full, which goes on from it in the same place."""
+    explore_only = described[_EXPLORE_ONLY]
+    place = place_of(out, f"discover-{source.label}", {**described, _EXPLORE_ONLY: False}, source, machine)
+    if explore_only:  # unless there is a run in full already
+        place.described[_EXPLORE_ONLY] = (read_config(place.path) or {}).get(_EXPLORE_ONLY, True)
+    return replace(place, free=(_EXPLORE_ONLY,), suffices=lambda result: explore_only or "success_rate" in result)
 
 
 def split_settings(settings: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
@@ -98,18 +106,25 @@ def scratch_problem(run: DiscoveryRun) -> Iterator[SearchProblem]:
     """
     with (
         tempfile.TemporaryDirectory() as scratch,
-        RunDirectory.open(Path(scratch) / "plan", run.described, command=(), environment={}) as directory,
+        RunDirectory.open(Path(scratch) / "plan", run.place.described, command=(), environment={}) as directory,
     ):
         problem = new_problem(run.discovery, directory)
         run.discovery.search.check(problem)
         yield problem
 
 
-def within_time(run: DiscoveryRun, directory: RunDirectory, decided: Budget | None) -> DiscoveryRun:
+def checked(run: DiscoveryRun, *, anew: bool = False) -> DiscoveryRun:
+    """The run, with its budget decided if it begins now, or `anew`. Raises InputError as `scratch_problem` does."""
+    with scratch_problem(run) as problem:
+        if run.seconds is None or (run.place.path.exists() and not anew):
+            return run
+        return replace(run, decided=budget_within(run.seconds, run.discovery, problem))
+
+
+def within_time(run: DiscoveryRun, directory: RunDirectory) -> DiscoveryRun:
     """The run with so much of a search as fits into its time.
 
-    Decided once, by this machine's speed, and kept: a continued run must not decide otherwise. `decided` is what was
-    found before the directory was there.
+    Decided once, by this machine's speed, and kept: a continued run must not decide otherwise.
     """
     if run.seconds is None:
         return run
@@ -117,7 +132,7 @@ def within_time(run: DiscoveryRun, directory: RunDirectory, decided: Budget | No
     kept = directory.journal.run(
         {"job": "budget", "seconds": seconds},
         "budget",
-        lambda: vars(decided or budget_within(seconds, run.discovery, new_problem(run.discovery, directory))),
+        lambda: vars(run.decided or budget_within(seconds, run.discovery, new_problem(run.discovery, directory))),
     )
     return replace(run, discovery=replace(run.discovery, budget=Budget(**kept)))
 

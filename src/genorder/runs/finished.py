@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any, final
 
 from genorder.errors import InputError
+from genorder.models import is_saved
 from genorder.orders import Order
 from genorder.runs.given import read_kept
 from genorder.runs.source import Source, reload_source, same_data
 from genorder.store import read_status
 
-_WITH_ORDER = ("train", "discover")
+WITH_ORDER = ("train", "discover")  # the verbs whose runs choose an order
 
 
 @final
@@ -29,6 +30,13 @@ class FinishedRun:
     def given_order(self) -> Order:
         return Order.forward(len(self.result["order"]))
 
+    @property
+    def true_of_column(self) -> Order | None:
+        """Which of a task's own targets each stored column holds, where that is known."""
+        if "order_in_true_indices" not in self.result:
+            return None
+        return Order(tuple(self.result["order_in_true_indices"])).compose(self.order.inverse())
+
     @cached_property
     def source(self) -> Source:
         return source_of_run(self.path, self.config)
@@ -36,6 +44,8 @@ class FinishedRun:
     def model_folder(self, *, given: bool = False) -> Path:
         """Of the model in the run's order, or in the given one. Raises InputError where there is none."""
         if not (self.path / "model" / "model.json").exists():
+            if "weights_sha256" in self.result:
+                raise InputError(gone(self.path / "model"))
             raise InputError(
                 f"{self.path} has no model: it only explored; run the command without --explore-only, "
                 "or `genorder train` with the order"
@@ -51,12 +61,25 @@ def read_finished_run(path: Path) -> FinishedRun:
     """Raises InputError for a directory that holds no finished run of `train` or `discover`."""
     status = read_status(path)
     verb = _verb(path, status.config)
-    if verb not in _WITH_ORDER:
+    if verb not in WITH_ORDER:
         raise InputError(f"{path} is a run of {verb!r}, which chooses no order; give one of train or discover")
     if status.result is None:
         reason = "is still at work" if status.state == "running" else "was interrupted; the same command continues it"
         raise InputError(f"{path} holds no finished run: it {reason}")
     return FinishedRun(path, status.config, status.result)
+
+
+def gone(folder: Path) -> str:
+    """That a model was removed, and what to do."""
+    return f"{folder} is gone; remove {folder.with_name('result.json')}, and the same command trains it again"
+
+
+def lost_models(path: Path, result: dict[str, Any]) -> list[Path]:
+    """The folders of models that the run in `path` trained, and that are no longer there."""
+    trained = ["model"] if "weights_sha256" in result else []
+    if result.get("given") and result["given_order"] != result["order"]:
+        trained.append("given")
+    return [path / name for name in trained if not is_saved(path / name)]
 
 
 def source_of_run(path: Path, config: dict[str, Any]) -> Source:

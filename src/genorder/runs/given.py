@@ -1,44 +1,80 @@
 """Data that a Python program hands over. It is kept in the run directory, so that the run can be read by itself."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from genorder.data import ReadOptions, SequenceDataset, Splits, Vocabulary, read_jsonl, write_jsonl
+from genorder.data import ReadOptions, SequenceDataset, Splits, Vocabulary, read_dataset, read_jsonl, write_jsonl
 from genorder.errors import InputError
-from genorder.runs.source import AnyConfig, Source, configure, split_for_run
+from genorder.runs.source import (
+    AnyConfig,
+    AskedData,
+    Source,
+    configure,
+    numbers_of,
+    read_own_splits,
+    split_for_run,
+)
 from genorder.store import ensure_writable_directory, write_json_atomic
 from genorder.tasks import TaskData
 
 Rows = Sequence[Sequence[object]]
-Given = SequenceDataset | Splits | TaskData | Path | str | tuple[Rows, Rows]
+GivenSplit = SequenceDataset | Path | str | tuple[Rows, Rows]
+Given = GivenSplit | Splits | TaskData
 
 _KEPT = "data"  # the folder, in the run directory
 _SPLITS = ("train", "validation", "test")
 _EXPECTED = "a SequenceDataset, Splits, the data of a task, a path, or a pair of lists (inputs, targets)"
+_EXPECTED_SPLIT = "a SequenceDataset, a path, or a pair of lists (inputs, targets)"
 
 
-def configure_given(resolve: Callable[[int | None], AnyConfig], given: Given) -> tuple[AnyConfig, Source]:
-    """The configuration and the data, as `configure` gives them for a file or a task."""
-    if isinstance(given, str | Path):
-        return configure(resolve, str(given), None, None, None, ReadOptions())
-    if isinstance(given, TaskData):
-        label = f"{given.task.name}-L{given.task.lengths}"
-        config, splits = _cut(resolve, given.splits)
-        source = Source(splits, label, {}, given.true_of_column, given.graph_of_columns(), given.task)
-    elif isinstance(given, Splits):
-        config, splits = _cut(resolve, Splits.of(*given.all, given.dropped))
-        source = Source(splits, "data", {})
-    else:
-        dataset = given if isinstance(given, SequenceDataset) else _from_lists(given)
-        config, splits = _cut(resolve, split_for_run(dataset, resolve(len(dataset)).samples))
-        source = Source(splits, "data", {})
+def configure_given(
+    resolve: Callable[..., AnyConfig], given: Given, own: Mapping[str, GivenSplit | None]
+) -> tuple[AnyConfig, Source]:
+    """The configuration and the data, as `configure` gives them for a file or a task.
+
+    `own` are validation and test samples that are not to be cut off the data, by name.
+    """
+    own = {name: split for name, split in own.items() if split is not None}
+    files = {name: str(split) for name, split in own.items() if isinstance(split, str | Path)}
+    if isinstance(given, TaskData | Splits):
+        if own:
+            raise InputError(f"{' and '.join(own)} given, but the dataset is split already; leave them out")
+        return _configure_splits(resolve, given)
+    if isinstance(given, str | Path) and len(files) == len(own):
+        return configure(resolve, AskedData(data=str(given), **files))  # type: ignore[arg-type]
+    dataset = _dataset(given, "dataset", _EXPECTED)
+    datasets, _ = read_own_splits(files, dataset, "the dataset", ReadOptions())
+    datasets |= {
+        name: _dataset(split, f"{name} split", _EXPECTED_SPLIT) for name, split in own.items() if name not in files
+    }
+    held_out = {name: len(split) for name, split in datasets.items()}
+    whole = resolve(train_samples=len(dataset), held_out=held_out)
+    splits = split_for_run(dataset, whole.samples, datasets)
     _refuse_empty(splits)
-    return config, replace(source, description=_description(splits))
+    return resolve(**numbers_of(splits, datasets)), Source(splits, "data", _description(splits))
+
+
+def _configure_splits(resolve: Callable[..., AnyConfig], given: TaskData | Splits) -> tuple[AnyConfig, Source]:
+    """Training samples as many as are asked for, or all; the other splits as they are."""
+    splits = given.splits if isinstance(given, TaskData) else Splits.of(*given.all, given.dropped)
+    splits = replace(splits, train=splits.train.head(resolve(train_samples=len(splits.train)).samples.train))
+    _refuse_empty(splits)
+    config, description = resolve(train_samples=len(splits.train)), _description(splits)
+    if isinstance(given, Splits):
+        return config, Source(splits, "data", description)
+    label = f"{given.task.name}-L{given.task.lengths}"
+    return config, Source(splits, label, description, given.true_of_column, given.graph_of_columns(), given.task)
+
+
+def _dataset(given: Any, name: str, expected: str) -> SequenceDataset:
+    if isinstance(given, str | Path):
+        return read_dataset(given)
+    return given if isinstance(given, SequenceDataset) else _from_lists(given, name, expected)
 
 
 def keep_data(source: Source, path: Path) -> None:
@@ -70,21 +106,13 @@ def _description(splits: Splits) -> dict[str, Any]:
     return {"kept": _KEPT, "samples": sizes, "fingerprint": splits.fingerprint()}
 
 
-def _cut(resolve: Callable[[int | None], AnyConfig], splits: Splits) -> tuple[AnyConfig, Splits]:
-    """The configuration for the training samples there are, or for so many of them as are asked for."""
-    asked = resolve(len(splits.train)).samples.train
-    if asked < len(splits.train):
-        splits = replace(splits, train=splits.train.take(np.arange(asked)))
-    return resolve(len(splits.train)), splits
-
-
-def _from_lists(given: Any) -> SequenceDataset:
+def _from_lists(given: Any, name: str, expected: str) -> SequenceDataset:
     if not isinstance(given, tuple | list) or len(given) != 2:
-        raise InputError(f"the dataset is a {type(given).__name__}; expected {_EXPECTED}")
+        raise InputError(f"the {name} is a {type(given).__name__}; expected {expected}")
     inputs, targets = given
-    for name, rows in (("inputs", inputs), ("targets", targets)):
+    for side, rows in (("inputs", inputs), ("targets", targets)):
         if isinstance(rows, str) or not isinstance(rows, Sequence) or not all(_is_row(row) for row in rows):
-            raise InputError(f"the {name} are not lists of tokens, one for each sample; expected {_EXPECTED}")
+            raise InputError(f"the {side} are not lists of tokens, one for each sample; expected {expected}")
     if len(inputs) != len(targets):
         raise InputError(f"there are {len(inputs)} inputs, but {len(targets)} targets")
     return SequenceDataset.from_sequences(inputs, targets)

@@ -1,17 +1,22 @@
 """What a run is done on, what it is called, and how its result is kept."""
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
 import torch
 
-from genorder.execution import choose_device, describe_machine, set_threads
+from genorder.errors import Interrupted
+from genorder.execution import choose_device, describe_machine, set_threads, using_threads
+from genorder.runs.finished import gone, lost_models
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
-from genorder.store import RunDirectory, fingerprint, to_plain
+from genorder.store import RunDirectory, fingerprint, read_config, to_plain
+
+_log = logging.getLogger(__name__)
 
 
 @final
@@ -35,8 +40,26 @@ class Machine:
         """With the threads that torch has, for programs that set them themselves."""
         return cls(choose_device(device), threads, device, None)
 
-    def described(self) -> dict[str, Any]:
-        return {"device": self.device.type, "threads": self.threads}
+    def described(self, path: Path) -> dict[str, Any]:
+        """What the run in `path` is done on.
+
+        Sums are rounded by the number of threads: unless one is asked for, it is that which the run was begun with.
+        """
+        begun = read_config(path) if self.asked_threads is None else None
+        threads = (begun or {}).get("threads", self.threads)
+        return {"device": self.device.type, "threads": threads if type(threads) is int else self.threads}
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Place:
+    """The run directory of what is asked for, and what is to be found there in the end."""
+
+    path: Path
+    described: dict[str, Any]  # of config.json
+    source: Source
+    free: tuple[str, ...] = ()  # entries of config.json that may change: see RunDirectory.open
+    suffices: Callable[[dict[str, Any]], bool] = lambda result: True  # whether a result is all that is asked for
 
 
 def run_path(out: Path | None, name: str, described: Mapping[str, Any], machine: Machine) -> Path:
@@ -48,10 +71,14 @@ def run_path(out: Path | None, name: str, described: Mapping[str, Any], machine:
     return out or Path("runs") / f"{name}-{asked[:8]}"
 
 
+def place_of(out: Path | None, name: str, described: Mapping[str, Any], source: Source, machine: Machine) -> Place:
+    """The place of a run that is `described`, but for what it is done on."""
+    path = run_path(out, name, described, machine)
+    return Place(path, {**described, **machine.described(path)}, source)
+
+
 def keep_result(
-    path: Path,
-    described: Mapping[str, Any],
-    source: Source,
+    place: Place,
     work: Callable[[RunDirectory], dict[str, Any]],
     *,
     command: Sequence[str],
@@ -61,14 +88,40 @@ def keep_result(
 
     `around` is entered when the directory is open, and left when the result is there or the work has failed.
     """
+    usual, threads = torch.get_num_threads(), place.described["threads"]
     with (
-        RunDirectory.open(path, described, command=command, environment=describe_machine()) as directory,
+        using_threads(threads),
+        RunDirectory.open(
+            place.path, place.described, command=command, environment=describe_machine(), free=place.free
+        ) as directory,
         around(directory) if around else nullcontext(),
+        _failure_noted(directory),
     ):
         result = directory.read_result()
-        if result is not None:
+        if result is not None and place.suffices(result):
+            _warn_of_lost_models(directory.path, result)
             return result, True
-        keep_data(source, directory.path)
+        if threads != usual:
+            _log.warning("%s was begun with %d threads, on which bits depend: it keeps to them", place.path, threads)
+        directory.forget_result()
+        keep_data(place.source, directory.path)
         result = to_plain(work(directory))
         directory.write_result(result)
         return result, False
+
+
+@contextmanager
+def _failure_noted(directory: RunDirectory) -> Iterator[None]:
+    """Why the block fails is kept for those who look at the run later; an interrupted run has not failed."""
+    try:
+        yield
+    except Interrupted:
+        raise
+    except Exception as error:
+        directory.write_failure((str(error) or type(error).__name__).splitlines()[0])
+        raise
+
+
+def _warn_of_lost_models(path: Path, result: dict[str, Any]) -> None:
+    for folder in lost_models(path, result):
+        _log.warning(gone(folder))

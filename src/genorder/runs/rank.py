@@ -13,7 +13,7 @@ from genorder.execution import StopRequest
 from genorder.orders import Order
 from genorder.presets import ExplorationConfig
 from genorder.profiling import profile_orders, race
-from genorder.runs.keeping import Machine, run_path
+from genorder.runs.keeping import Machine, Place, place_of
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
 from genorder.training import CheckpointFolder, Progress
@@ -30,8 +30,7 @@ class RankRun:
     judge: str
     seed: int
     machine: Machine
-    described: dict[str, Any]
-    path: Path
+    place: Place
 
 
 def rank_run(
@@ -57,10 +56,9 @@ def rank_run(
         "preset": preset,
         "config": config.model_dump(),
         "seed": seed,
-        **machine.described(),
     }
-    path = run_path(out, f"rank-{source.label}", described, machine)
-    return RankRun(config, source, orders, judge, seed, machine, described, path)
+    place = place_of(out, f"rank-{source.label}", described, source, machine)
+    return RankRun(config, source, orders, judge, seed, machine, place)
 
 
 def rank_in(

@@ -1,15 +1,14 @@
 """Where a run's data comes from: a file, or a built-in task."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, final
 
-import numpy as np
-
 from genorder.data import ReadOptions, SequenceDataset, Splits, split_dataset
-from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
+from genorder.data.readers import STANDARD_INPUT, Known, is_no_file, own_options, read_file, shown_name
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
@@ -17,6 +16,7 @@ from genorder.runs.understood import understood
 from genorder.tasks import Task, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
+HELD_OUT = ("validation", "test")  # the splits that may have files of their own
 _HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
 _EVERYTHING = 10**12  # more training samples than any file has
 _SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are tested on the same samples
@@ -68,47 +68,58 @@ class Source:
         return about
 
 
-def load_source(
-    data: str | None,
-    task: str | None,
-    length: str | None,
-    hidden_order_seed: int | None,
-    sizes: SampleSizes,
-    reading: ReadOptions,
-) -> Source:
-    """Of a DATA file, at most `sizes.train` training samples, and a tenth of it for each of the other splits."""
-    if data is not None:
-        return _from_file(data, sizes, reading)
-    assert task is not None
-    return _from_task(task, length, hidden_order_seed, sizes)
+@final
+@dataclass(frozen=True, kw_only=True)
+class AskedData:
+    """A file of samples and how it is read, with files of its own for other splits; or a built-in task."""
 
+    data: str | None = None
+    validation: str | None = None
+    test: str | None = None
+    reading: ReadOptions = field(default_factory=ReadOptions)
+    task: str | None = None
+    length: str | None = None
+    hidden_order_seed: int | None = None
 
-def configure(
-    resolve: Callable[[int | None], AnyConfig],
-    data: str | None,
-    task: str | None,
-    length: str | None,
-    hidden_order_seed: int | None,
-    reading: ReadOptions,
-) -> tuple[AnyConfig, Source]:
-    """The configuration and the data. `resolve` gives the configuration for a number of training samples.
-
-    A DATA file is taken whole unless fewer training samples are asked for; a built-in task gives as many as the
-    preset says.
-    """
-    if (data is None) == (task is None):
-        given = "both" if data is not None else "neither"
-        raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
-    if data is None:
-        if told := reading.changed():
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.task is None):
+            given = "both" if self.data is not None else "neither"
+            raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
+        if self.data is not None and (self.length is not None or self.hidden_order_seed is not None):
+            raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
+        if self.task is not None and self.own_splits:
+            names = " and ".join(f"--{name}" for name in self.own_splits)
+            raise InputError(f"{names}: for a DATA file; a task draws all its splits itself")
+        if self.task is not None and (told := self.reading.changed()):
             names = ", ".join(f"--{name.replace('_', '-')}" for name in told)
             raise InputError(f"{names}: how a DATA file is read; leave it out with --task")
-        resolved = resolve(None)
-        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples, reading)
-    if length is not None or hidden_order_seed is not None:
-        raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
-    source = load_source(data, None, None, None, resolve(_EVERYTHING).samples, reading)
-    return resolve(len(source.splits.train)), source
+        for name, path in self.own_splits.items():
+            if path == STANDARD_INPUT:
+                raise InputError(f"--{name} {STANDARD_INPUT}: expected a file; only DATA is read from standard input")
+
+    @property
+    def own_splits(self) -> dict[str, str]:
+        """The files of splits that are not cut off DATA."""
+        return {name: path for name in HELD_OUT if (path := getattr(self, name)) is not None}
+
+
+def configure(resolve: Callable[..., AnyConfig], asked: AskedData) -> tuple[AnyConfig, Source]:
+    """The configuration and the data. `resolve` gives the configuration for numbers of samples, named as in `presets`.
+
+    A DATA file is taken whole unless fewer training samples are asked for, and so are files for validation and test;
+    of a DATA file alone, at most a tenth is cut off for each of them. A built-in task gives as many as the preset says.
+    """
+    if asked.data is None:
+        resolved = resolve()
+        return resolved, _from_task(asked, resolved.samples)
+    whole = resolve(train_samples=_EVERYTHING, held_out=dict.fromkeys(asked.own_splits, _EVERYTHING))
+    source = _from_file(asked, whole.samples)
+    return resolve(**numbers_of(source.splits, asked.own_splits)), source
+
+
+def numbers_of(splits: Splits, own: Iterable[str]) -> dict[str, Any]:
+    """How many samples there are, for `resolve`: of training, and of the splits of one's own."""
+    return {"train_samples": len(splits.train), "held_out": {name: len(getattr(splits, name)) for name in own}}
 
 
 def reload_source(description: dict[str, Any]) -> Source:
@@ -117,9 +128,12 @@ def reload_source(description: dict[str, Any]) -> Source:
     if "path" in description:
         if description["path"] == STANDARD_INPUT:
             raise InputError("the run's data came from standard input and is gone; give it again as a file")
-        source = _from_file(description["path"], sizes, ReadOptions(**description.get("reading", {})))
+        own = {name: description[name] for name in HELD_OUT if name in description}
+        reading = ReadOptions(**description.get("reading", {}))
+        source = _from_file(AskedData(data=description["path"], reading=reading, **own), sizes, again=True)
     else:
-        source = _from_task(description["task"], description["length"], description["hidden_order_seed"], sizes)
+        names = ("task", "length", "hidden_order_seed")
+        source = _from_task(AskedData(**{name: description[name] for name in names}), sizes)
     return same_data(source, description, description.get("path") or description.get("task"))
 
 
@@ -130,32 +144,70 @@ def same_data(source: Source, description: dict[str, Any], where: object) -> Sou
     return source
 
 
-def split_for_run(dataset: SequenceDataset, sizes: SampleSizes) -> Splits:
-    """At most `sizes.train` training samples, and at most a tenth of the samples for each of the other splits."""
+def split_for_run(
+    dataset: SequenceDataset,
+    sizes: SampleSizes,
+    own: Mapping[str, SequenceDataset] = MappingProxyType({}),
+    *,
+    again: bool = False,
+) -> Splits:
+    """At most as many samples as `sizes` says; of `dataset`, at most a tenth for each split that is not one's `own`.
+
+    With `again`, the sizes are those that an earlier split had in the end.
+    """
     held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
     splits = split_dataset(
         dataset,
-        validation=min(sizes.validation, held_out),
-        test=min(sizes.test, held_out),
+        validation=own["validation"] if "validation" in own else min(sizes.validation, held_out),
+        test=own["test"] if "test" in own else min(sizes.test, held_out),
         seed=_SPLIT_SEED,
+        count_kept=again,
     )
-    if len(splits.train) > sizes.train:
-        splits = replace(splits, train=splits.train.take(np.arange(sizes.train)))
-    return splits
+    train, validation, test = (
+        split.head(size) for split, size in zip(splits.all, (sizes.train, sizes.validation, sizes.test), strict=True)
+    )
+    return replace(splits, train=train, validation=validation, test=test)
 
 
-def _from_file(path: str, sizes: SampleSizes, reading: ReadOptions) -> Source:
-    file = read_file(path, reading)
+def _from_file(asked: AskedData, sizes: SampleSizes, *, again: bool = False) -> Source:
+    path = asked.data
+    assert path is not None
+    file = read_file(path, asked.reading)
     told = understood(path, file)
-    splits = split_for_run(file.dataset, sizes)
-    options = own_options(path, reading)
+    own, told_of_own = read_own_splits(asked.own_splits, file.dataset, path, asked.reading)
+    splits = split_for_run(file.dataset, sizes, own, again=again)
+    options = own_options(path, asked.reading)
     description = {
-        "path": path if is_no_file(path) else str(Path(path).resolve()),
+        "path": _lasting(path),
+        **{name: _lasting(other) for name, other in asked.own_splits.items()},
         "samples": {"train": len(splits.train), "validation": len(splits.validation), "test": len(splits.test)},
         "fingerprint": splits.fingerprint(),
         **({"reading": options} if options else {}),
     }
-    return Source(splits, _label(path), description, told=told)
+    left_out = f"{splits.dropped} samples left out: their inputs stand in another split"
+    return Source(
+        splits, _label(path), description, told=(*told, *told_of_own, *([left_out] if splits.dropped else []))
+    )
+
+
+def read_own_splits(
+    files: Mapping[str, str | Path], dataset: SequenceDataset, name: str, reading: ReadOptions
+) -> tuple[dict[str, SequenceDataset], list[str]]:
+    """The splits that have files of their own, and a line on each; `name` is what `dataset` is called.
+
+    Raises InputError, with file and line, for a token that the dataset lacks.
+    """
+    own, told = {}, []
+    for split, path in files.items():
+        file = read_file(path, reading, Known(dataset.vocabulary, shown_name(name)))
+        own[split] = file.dataset
+        told.append(f"{shown_name(str(path))} ({file.format}): {len(file.dataset)} samples for {split}")
+    return own, told
+
+
+def _lasting(path: str) -> str:
+    """A path that means the same from another directory."""
+    return path if is_no_file(path) else str(Path(path).resolve())
 
 
 def _label(path: str) -> str:
@@ -164,19 +216,20 @@ def _label(path: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f]", "-", name)
 
 
-def _from_task(spec: str, length: str | None, hidden_order_seed: int | None, sizes: SampleSizes) -> Source:
-    task = make_task(spec, length)
+def _from_task(asked: AskedData, sizes: SampleSizes) -> Source:
+    assert asked.task is not None
+    task = make_task(asked.task, asked.length)
     built = task_splits(
         task,
         train=sizes.train,
         validation=sizes.validation,
         test=sizes.test,
-        hidden_order_seed=hidden_order_seed,
+        hidden_order_seed=asked.hidden_order_seed,
     )
     description = {
-        "task": absolute_spec(spec),
+        "task": absolute_spec(asked.task),
         "length": str(task.lengths),
-        "hidden_order_seed": hidden_order_seed,
+        "hidden_order_seed": asked.hidden_order_seed,
         "samples": sizes.model_dump(),
         "fingerprint": built.splits.fingerprint(),
     }

@@ -9,7 +9,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.orders import Order
 from genorder.presets import RunConfig
-from genorder.runs.keeping import Machine, run_path
+from genorder.runs.keeping import Machine, Place, place_of
 from genorder.runs.source import Source
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS, Progress
@@ -20,8 +20,7 @@ from genorder.training import CHECKPOINT_SECONDS, Progress
 class TrainRun:
     run: FixedOrderRun
     source: Source
-    described: dict[str, Any]
-    path: Path
+    place: Place
 
 
 def train_run(
@@ -34,11 +33,10 @@ def train_run(
         "preset": preset,
         "config": config.model_dump(),
         "seed": seed,
-        **machine.described(),
     }
     named = {Order.reverse(len(order)): "reverse", Order.forward(len(order)): "forward"}
-    path = run_path(out, f"train-{source.label}-{named.get(order, 'order')}", described, machine)
-    return TrainRun(FixedOrderRun(source.splits, order, config, seed, machine.device), source, described, path)
+    place = place_of(out, f"train-{source.label}-{named.get(order, 'order')}", described, source, machine)
+    return TrainRun(FixedOrderRun(source.splits, order, config, seed, machine.device), source, place)
 
 
 def train_in(

@@ -13,7 +13,7 @@ import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, final
@@ -70,12 +70,30 @@ class AnyOrder(OwnModelSearch):
         return marginal_seconds(seconds, budget=1.0)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
-        steps = problem.any_order.training.steps
-        if problem.only_order:
-            return []
-        orders = self._orders(problem)
-        runs = [PlannedRun(f"any-order {number + 1}", orders, steps) for number in range(self.restarts)]
-        return runs[: problem.budget.runs]
+        config, share = problem.any_order, self._share(problem)
+        first, *more = self._round_steps(config, share)
+        settled, longest = (
+            steps + config.graph_steps * _fits(steps + config.graph_steps, share)
+            for steps in (first, first + sum(more))
+        )
+        return [
+            PlannedRun(f"any-order {number + 1}", self._orders(problem), settled, max(0, longest - settled))
+            for number in range(self._models(problem))
+        ]
+
+    def _models(self, problem: SearchProblem) -> int:
+        return 0 if problem.only_order else min(self.restarts, problem.budget.runs or self.restarts)
+
+    def _share(self, problem: SearchProblem) -> int | None:
+        """The steps that each model may take, where they are limited."""
+        steps, models = problem.budget.steps, self._models(problem)
+        return None if steps is None or not models else max(1, steps // models)
+
+    def _round_steps(self, config: AnyOrderConfig, share: int | None) -> list[int]:
+        """Of each training of one model, as long as it is not settled: those that fit, and the first in any case."""
+        rounds = [config.training.steps * 2**number for number in range(self.rounds)]
+        rounds[0] = rounds[0] if share is None else min(rounds[0], share)
+        return [steps for steps, total in zip(rounds, accumulate(rounds), strict=True) if _fits(total, share)]
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
@@ -86,7 +104,7 @@ class AnyOrder(OwnModelSearch):
         self.check(problem)
         if problem.only_order:
             return SearchResult([Proposal(problem.only_order)], [])
-        models = [self._profile(problem, number) for number in range(len(self.plan(problem)))]
+        models = [self._profile(problem, number) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         proposals = [
             replace(Proposal.from_dict(row), tied=row["tied_with_best"] and model is best)  # not under another model
@@ -127,14 +145,8 @@ class AnyOrder(OwnModelSearch):
         steps, seconds = 0, 0.0
         earlier: list[Order] = []
         before: float | None = None
-        share = None if problem.budget.steps is None else max(1, problem.budget.steps // len(self.plan(problem)))
-        for number in range(self.rounds):
-            wanted = config.training.steps * 2**number
-            if share is not None and steps:
-                if steps + wanted > share:
-                    break
-            elif share is not None:
-                wanted = min(wanted, share)
+        share = self._share(problem)
+        for number, wanted in enumerate(self._round_steps(config, share)):
             training = config.training.model_copy(update={"steps": wanted})
             short = config.model_copy(update={"training": training})
             seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
@@ -147,7 +159,7 @@ class AnyOrder(OwnModelSearch):
             earlier, before = reading.orders[: max(0, min(2, self._orders(problem) - 2))], reading.best
         best = reading.orders[0]
         sparse = copy.deepcopy(model)
-        if reading.learnt and (share is None or steps + config.graph_steps <= share):
+        if reading.learnt and _fits(steps + config.graph_steps, share):
             seconds += self._sparsen(problem, sparse, best, derive_seed(seed, "graph"), folder / "graph")
         graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
         others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
@@ -167,6 +179,10 @@ class AnyOrder(OwnModelSearch):
         training = config.training.model_copy(update={"steps": config.graph_steps})
         short = config.model_copy(update={"training": training})
         return _trained(problem, model, short, "graph", seed, folder, order) if config.graph_steps else 0.0
+
+
+def _fits(steps: int, share: int | None) -> bool:
+    return share is None or steps <= share
 
 
 def _trained(

@@ -110,6 +110,7 @@ class PlannedRun:
     name: str
     candidates: int  # to be scored after it
     steps: int
+    more_steps: int = 0  # at most, of a training that goes on until it has settled
 
 
 @final

@@ -11,7 +11,14 @@ from genorder.store.fingerprint import fingerprint, fingerprint_arrays, sha256_b
 from genorder.store.holder import Holder
 from genorder.store.journal import FinishedJob, Journal
 from genorder.store.lock import RunLock, lock_holder
-from genorder.store.run_directory import RunDirectory, RunStatus, read_progress, read_status, run_version
+from genorder.store.run_directory import (
+    RunDirectory,
+    RunStatus,
+    read_config,
+    read_progress,
+    read_status,
+    run_version,
+)
 
 __all__ = [
     "FinishedJob",
@@ -25,6 +32,7 @@ __all__ = [
     "fingerprint",
     "fingerprint_arrays",
     "lock_holder",
+    "read_config",
     "read_progress",
     "read_status",
     "replace_atomic",

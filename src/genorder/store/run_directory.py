@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -56,10 +56,12 @@ class RunDirectory:
         *,
         command: Sequence[str],
         environment: Mapping[str, Any],
+        free: Collection[str] = (),
     ) -> Self:
         """Start the run of `config` in `path`, or continue it if it was started there.
 
-        `environment` (versions, device) is kept for the reader; it has no say in whether a run may continue.
+        `environment` (versions, device) is kept for the reader; it has no say in whether a run may continue. Neither
+        have the entries of `config` that are `free`: the run goes on with their new values.
 
         Raises InputError if the directory cannot be written, is held by another process, belongs to another
         configuration (the message lists the differences) or holds files that are not a run's.
@@ -71,7 +73,7 @@ class RunDirectory:
         with ExitStack() as stack:
             stack.enter_context(RunLock(path, command=command))
             _refuse_foreign(path)  # again: only now can no other process be filling it
-            _start_or_continue(path, to_plain(config))
+            _start_or_continue(path, to_plain(config), free)
             _remove_leftovers(path)
             with refusing_write_errors(path):
                 (path / _FAILURE).unlink(missing_ok=True)  # a new start is a new chance
@@ -95,6 +97,11 @@ class RunDirectory:
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the result durably; from now on the run counts as finished."""
         write_json_atomic(self.path / _RESULT, to_plain(result))
+
+    def forget_result(self) -> None:
+        """The run counts as unfinished again: it is to give more than it did. Its work stays in the journal."""
+        with refusing_write_errors(self.path):
+            (self.path / _RESULT).unlink(missing_ok=True)
 
     def write_failure(self, reason: str) -> None:
         """Note, for those who look at the run later, why it ended without a result; the next start forgets it."""
@@ -202,18 +209,25 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
-def _start_or_continue(path: Path, config: dict[str, Any]) -> None:
+def read_config(path: Path | str) -> dict[str, Any] | None:
+    """What the run in `path` was started with; None where there is no run yet. Raises InputError if it is damaged."""
+    return _read_object(Path(path) / _CONFIG)
+
+
+def _start_or_continue(path: Path, config: dict[str, Any], free: Collection[str]) -> None:
     saved = _read_object(path / _CONFIG)
     if saved is None:
         write_json_atomic(path / _CONFIG, config)
         return
-    differences = config_differences(saved, config)
+    differences = config_differences({**saved, **{name: config[name] for name in free}}, config)
     if differences:
         lines = differences[:_DIFFERENCES_SHOWN]
         if len(differences) > len(lines):
             lines.append(f"and {len(differences) - len(lines)} more")
         head = f"{path} holds a run of another configuration; choose another --out, or ask for the same:"
         raise InputError("\n  ".join([head, *lines]))
+    if config != saved:
+        write_json_atomic(path / _CONFIG, config)
 
 
 def _remove_leftovers(path: Path) -> None:

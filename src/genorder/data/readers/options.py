@@ -32,6 +32,11 @@ class ReadOptions:
             if getattr(self, field.name) != field.default
         }
 
+    @property
+    def input_columns(self) -> tuple[str, ...]:
+        """The names that the column of inputs may have."""
+        return _SAMPLE_COLUMNS[0] if self.input_column is None else (self.input_column,)
+
     def columns_among(self, names: Any, where: str, kind: str) -> tuple[str, str]:
         """The columns of input and target. Raises InputError where `names`, the `kind` at `where`, lack one."""
         found = []
