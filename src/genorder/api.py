@@ -4,7 +4,9 @@ A call is a run: it keeps its work in a run directory, under `runs/` unless `out
 continues an interrupted one, or returns the finished one's result. `dataset` is a SequenceDataset (split here: at most
 a tenth each for validation and test), Splits, the data of a task (`task_splits`), the path of a file, or a pair of
 lists (inputs, targets). `settings` change the preset, as `--set` does: `{"final.training.steps": 500}` or
-`["final.training.steps=500"]`. All raise InputError, one clear line, for what cannot be used.
+`["final.training.steps=500"]`. `input_names` and `target_names` are what you call the places, for the report and the
+result; a table with a column for each token has them itself. All raise InputError, one clear line, for what cannot be
+used.
 """
 
 import json
@@ -14,7 +16,7 @@ from typing import Any
 
 import torch
 
-from genorder.data import ReadOptions, SequenceDataset, read_dataset
+from genorder.data import ReadOptions, SequenceDataset, given_names, read_dataset
 from genorder.discovery import Watcher, budget_within
 from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
@@ -79,6 +81,8 @@ def discover(
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     watcher: Watcher | None = None,
 ) -> DiscoveryResult:
     """Find the order in which a Transformer learns to emit the targets, and train a model with it.
@@ -100,7 +104,7 @@ def discover(
         )
 
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(configured, dataset, given_names(input_names, target_names))
     run = discovery_run(
         resolved,
         source,
@@ -144,6 +148,8 @@ def rank(
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RankResult:
     """Rank orders by the early loss of one short run on their mixture, or (`judge="race"`) of a short run for each.
@@ -159,7 +165,7 @@ def rank(
         )
 
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(configured, dataset, given_names(input_names, target_names))
     ranked = _orders(orders, source, seed)
     run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(
@@ -184,6 +190,8 @@ def train(
     config: Path | str | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TrainResult:
     """Train a model that emits its targets in one order, and test it by greedy generation.
@@ -198,7 +206,7 @@ def train(
         )
 
     machine = _machine(device, threads)
-    resolved, source = configure_given(configured, dataset)
+    resolved, source = configure_given(configured, dataset, given_names(input_names, target_names))
     parsed = parse_order(order, source.length) if isinstance(order, str) else _order(order, source.length)
     run = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(

@@ -35,6 +35,8 @@ def analyze(
     task: options.Task = None,
     length: options.Length = None,
     hidden_order_seed: options.HiddenOrderSeed = None,
+    input_names: options.InputNames = None,
+    target_names: options.TargetNames = None,
     order: Annotated[
         list[str] | None,
         typer.Option(help="Repeat for each: forward, reverse, one-swap, random:SEED, a JSON FILE, or 0,3,1,2."),
@@ -63,7 +65,8 @@ def analyze(
         family = family_of(task)
         return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
+    names = options.names_of(input_names, target_names)
+    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading, names)
     orders = {text: _parse(text, source.length) for text in order or _ORDERS}
     described = {
         "verb": f"analyze {name}",

@@ -10,8 +10,10 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import (
+    NAME_WIDTH,
     ProgressLine,
     abbreviated,
+    by_name,
     counted,
     duration,
     emit_json,
@@ -28,6 +30,7 @@ from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
 from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
+from genorder.reports.wording import visible
 from genorder.runs import (
     DiscoveryRun,
     Machine,
@@ -56,6 +59,8 @@ def discover(
     task: options.Task = None,
     length: options.Length = None,
     hidden_order_seed: options.HiddenByDefault = None,
+    input_names: options.InputNames = None,
+    target_names: options.TargetNames = None,
     strategy: Annotated[str, typer.Option(help=f"How to search: {', '.join(STRATEGIES)}.")] = DEFAULT_STRATEGY,
     init: Annotated[
         str | None, typer.Option(help="Orders to start from: random, sort, block, topo, vars, or a JSON FILE.")
@@ -98,7 +103,8 @@ def discover(
         family = family_of(task)
         return resolve_discovery(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden, reading)
+    names = options.names_of(input_names, target_names)
+    resolved, source = configure(configured, data, task, length, hidden, reading, names)
     run = discovery_run(
         resolved,
         source,
@@ -163,7 +169,8 @@ class _Watcher:
         say(
             f"{stage.name}: {counted(stage.candidates, 'candidate')}, {stage.kept} kept, "
             f"{duration(sum(stage.seconds.values()))}; "
-            f"best so far {_named(self._source.about_order(best.order))}{loss}"
+            f"best so far {_named(self._source.about_order(best.order))}"
+            f"{by_name(best.order, self._source.names.targets)}{loss}"
         )
 
     def proposed(self, proposed: SearchResult) -> None:
@@ -209,7 +216,7 @@ def _show(result: dict[str, Any]) -> None:
         cost = [f"{row['cost_ratio']:.2f}"] if true else []
         table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
     type(screen)(soft_wrap=False).print(table)
-    say(f"found: {_named(result)}")
+    say(f"found: {_named(result)}{by_name(result['order'], result.get('target_names'))}")
     if result.get("constraints"):
         say(f"among the orders that were allowed: {Constraints.from_dict(result['constraints'])}")
     if result["tied_orders"]:
@@ -241,12 +248,18 @@ def _show_findings(result: dict[str, Any]) -> None:
     known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
     if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
         return
-    name = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
+    true = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
+    x, y = result.get("input_names"), result.get("target_names")
+
+    def target(column: int) -> str:
+        return visible(y[column], NAME_WIDTH) if y else f"y{true[column]}"
+
     parents = {
-        dependency["target"]: [f"x{i}" for i in dependency["inputs"]] + [f"y{name[i]}" for i in dependency["targets"]]
+        dependency["target"]: [visible(x[i], NAME_WIDTH) if x else f"x{i}" for i in dependency["inputs"]]
+        + [target(i) for i in dependency["targets"]]
         for dependency in details["dependencies"]
     }
-    shown = [f"y{name[target]} from {' '.join(parents[target]) or 'nothing'}" for target in result["order"][:_SHOWN]]
+    shown = [f"{target(column)} from {' '.join(parents[column]) or 'nothing'}" for column in result["order"][:_SHOWN]]
     more = ", ..." if len(parents) > _SHOWN else ""
     say(f"computed, in this order: {', '.join(shown)}{more}")
 

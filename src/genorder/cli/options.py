@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from genorder.data import Names, parse_names
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
 
 _DATA_PANEL = "How DATA is read"
@@ -56,8 +57,20 @@ Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
 
 
-def _data_option(*names: str, help: str) -> Any:
-    return typer.Option(*names, help=help, rich_help_panel=_DATA_PANEL)
+def _data_option(*names: str, help: str, metavar: str | None = None) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=_DATA_PANEL)
+
+
+InputNames = Annotated[
+    str | None, _data_option(metavar="A,B,...", help="What you call the inputs, or @FILE with a name on each line.")
+]
+TargetNames = Annotated[
+    str | None, _data_option(metavar="A,B,...", help="What you call the targets: in the answer and the report.")
+]
+
+
+def names_of(inputs: str | None, targets: str | None) -> Names:
+    return Names(parse_names(inputs), parse_names(targets))
 
 
 def with_read_options(*split_names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -67,8 +80,12 @@ def with_read_options(*split_names: str) -> Callable[[Callable[..., None]], Call
     """
     added = {
         "format": Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")],
-        "input_column": Annotated[str | None, _data_option(help="Default: input, or problem.")],
-        "target_column": Annotated[str | None, _data_option(help="Default: target, or answer.")],
+        "input_column": Annotated[
+            str | None, _data_option(help="Default: input, or problem. a,b or FIRST..LAST: one token each.")
+        ],
+        "target_column": Annotated[
+            str | None, _data_option(help="Default: target, or answer. a,b or FIRST..LAST: one token each.")
+        ],
         "separator": Annotated[str, _data_option(help="Between input and target, in text.")],
         "split_tokens": Annotated[
             str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from genorder.cli import options
-from genorder.cli.console import duration, emit_json, progress_line, say, say_all, screen
+from genorder.cli.console import by_name, duration, emit_json, progress_line, say, say_all, screen
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.errors import InputError
@@ -29,6 +29,8 @@ def rank(
     task: options.Task = None,
     length: options.Length = None,
     hidden_order_seed: options.HiddenByDefault = None,
+    input_names: options.InputNames = None,
+    target_names: options.TargetNames = None,
     candidates: Annotated[
         str | None,
         typer.Option(help="Sets of orders, e.g. random:128,forward; also reverse, sort:N, block:N, topo:N."),
@@ -63,7 +65,8 @@ def rank(
         family = family_of(task)
         return resolve_exploration(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden, reading)
+    names = options.names_of(input_names, target_names)
+    resolved, source = configure(configured, data, task, length, hidden, reading, names)
     ranked = _candidates(candidates, orders, source, seed)
     run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=out)
 
@@ -107,5 +110,7 @@ def _show(result: dict[str, Any]) -> None:
     type(screen)(soft_wrap=False).print(table)
     if len(ranking) > _SHOWN:
         say(f"and {len(ranking) - _SHOWN} more")
+    if "target_names" in result:
+        say(f"the first{by_name(ranking[0]['order'], result['target_names'])}")
     say("time: " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in result["seconds"].items()))
     say(f"all of them in {Path(result['run_dir']) / 'ranking.csv'}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import abbreviated, duration, emit_json, percent, say, say_all, training_progress
+from genorder.cli.console import abbreviated, by_name, duration, emit_json, percent, say, say_all, training_progress
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.execution import StopRequest
@@ -25,6 +25,8 @@ def train(
     task: options.Task = None,
     length: options.Length = None,
     hidden_order_seed: options.HiddenOrderSeed = None,
+    input_names: options.InputNames = None,
+    target_names: options.TargetNames = None,
     order: Annotated[str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")] = "forward",
     steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
     preset: options.Preset = "cpu",
@@ -49,7 +51,8 @@ def train(
         family = family_of(task)
         return resolve(preset, family, train_samples=train_samples, config_file=config, settings=changes)
 
-    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading)
+    names = options.names_of(input_names, target_names)
+    resolved, source = configure(configured, data, task, length, hidden_order_seed, reading, names)
     parsed = parse_order(order, source.length)
     planned = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=out)
     if dry_run:
@@ -74,7 +77,7 @@ def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> N
     say(f"{source.label}: {counts} samples; {widths}")
     if splits.dropped:
         say(f"{splits.dropped} samples left out: their inputs stand in another split")
-    say(f"order {abbreviated(run.order)}; run directory {directory.path}")
+    say(f"order {abbreviated(run.order)}{by_name(run.order, source.names.targets)}; run directory {directory.path}")
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -109,6 +112,6 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
         say(f"[{group}]")
         for name, value in values.items():
             say(f"{name} = {value}")
-    say(f"order {abbreviated(run.order)}")
+    say(f"order {abbreviated(run.order)}{by_name(run.order, source.names.targets)}")
     say(f"{plan['parameters']:,} parameters, {plan['steps']:,} steps on {run.device.type}")
     say(f"about {duration(plan['estimated_seconds'])} on this machine ({1000 * per_step:.0f} ms per step)")

@@ -47,6 +47,11 @@ def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\u{ord(character):04x}"
 
 
+def listed(names: Sequence[str]) -> str:
+    """One after the other, told apart also where a name holds spaces."""
+    return (", " if any(" " in name for name in names) else " ").join(names)
+
+
 def count_of(amount: int, thing: str) -> str:
     """`1 order`, `1,000 orders`."""
     return f"{amount:,} {thing}{'' if amount == 1 else 's'}"

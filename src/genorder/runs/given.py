@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from genorder.data import ReadOptions, SequenceDataset, Splits, Vocabulary, read_jsonl, write_jsonl
+from genorder.data import Names, ReadOptions, SequenceDataset, Splits, Vocabulary, read_jsonl, write_jsonl
 from genorder.errors import InputError
 from genorder.runs.source import AnyConfig, Source, configure, split_for_run
 from genorder.store import ensure_writable_directory, write_json_atomic
@@ -22,10 +22,12 @@ _SPLITS = ("train", "validation", "test")
 _EXPECTED = "a SequenceDataset, Splits, the data of a task, a path, or a pair of lists (inputs, targets)"
 
 
-def configure_given(resolve: Callable[[int | None], AnyConfig], given: Given) -> tuple[AnyConfig, Source]:
+def configure_given(
+    resolve: Callable[[int | None], AnyConfig], given: Given, names: Names = Names()
+) -> tuple[AnyConfig, Source]:
     """The configuration and the data, as `configure` gives them for a file or a task."""
     if isinstance(given, str | Path):
-        return configure(resolve, str(given), None, None, None, ReadOptions())
+        return configure(resolve, str(given), None, None, None, ReadOptions(), names)
     if isinstance(given, TaskData):
         label = f"{given.task.name}-L{given.task.lengths}"
         config, splits = _cut(resolve, given.splits)
@@ -38,7 +40,7 @@ def configure_given(resolve: Callable[[int | None], AnyConfig], given: Given) ->
         config, splits = _cut(resolve, split_for_run(dataset, resolve(len(dataset)).samples))
         source = Source(splits, "data", {})
     _refuse_empty(splits)
-    return config, replace(source, description=_description(splits))
+    return config, replace(source, description=_description(splits)).named(names)
 
 
 def keep_data(source: Source, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any, final
 
 import torch
 
+from genorder.data import Names
 from genorder.execution import choose_device, describe_machine, set_threads
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
@@ -62,13 +63,23 @@ def keep_result(
     `around` is entered when the directory is open, and left when the result is there or the work has failed.
     """
     with (
-        RunDirectory.open(path, described, command=command, environment=describe_machine()) as directory,
+        RunDirectory.open(
+            path, described, command=command, environment=describe_machine(), labels=source.names.to_dict()
+        ) as directory,
         around(directory) if around else nullcontext(),
     ):
-        result = directory.read_result()
-        if result is not None:
-            return result, True
-        keep_data(source, directory.path)
-        result = to_plain(work(directory))
-        directory.write_result(result)
-        return result, False
+        found = directory.read_result()
+        if found is None:
+            keep_data(source, directory.path)
+        result = _named(to_plain(work(directory)) if found is None else found, Names.from_dict(directory.labels))
+        if result != found:
+            directory.write_result(result)
+        return result, found is not None
+
+
+def _named(result: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The result with the user's own names, also of a finished run whose names have changed since."""
+    named = {**result, **names.to_dict()}
+    if names.targets and "order" in result:
+        named["order_in_names"] = [names.targets[column] for column in result["order"]]
+    return named

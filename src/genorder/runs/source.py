@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, final
 
 import numpy as np
 
-from genorder.data import ReadOptions, SequenceDataset, Splits, split_dataset
+from genorder.data import Names, ReadOptions, SequenceDataset, Splits, split_dataset
 from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
@@ -40,10 +40,19 @@ class Source:
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
     told: tuple[str, ...] = ()  # what was understood of a file, for the user
+    names: Names = field(default_factory=Names)  # of the places of inputs and targets, where the user has any
 
     @property
     def length(self) -> int:
         return self.splits.target_width
+
+    def named(self, given: Names) -> "Source":
+        """With these names, or where none are given those of the data. Raises InputError for a wrong number of them."""
+        widths = self.splits.input_width, self.splits.target_width
+        own = self.splits.train.names.cut(*widths)
+        names = Names(given.inputs or own.inputs, given.targets or own.targets)
+        names.check(*widths)
+        return replace(self, names=names)
 
     def candidate_source(self) -> CandidateSource:
         """What candidate sets refer to: the true order of a built-in task, the given one of a file."""
@@ -90,6 +99,7 @@ def configure(
     length: str | None,
     hidden_order_seed: int | None,
     reading: ReadOptions,
+    names: Names = Names(),
 ) -> tuple[AnyConfig, Source]:
     """The configuration and the data. `resolve` gives the configuration for a number of training samples.
 
@@ -101,14 +111,14 @@ def configure(
         raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
     if data is None:
         if told := reading.changed():
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in told)
-            raise InputError(f"{names}: how a DATA file is read; leave it out with --task")
+            flags = ", ".join(f"--{name.replace('_', '-')}" for name in told)
+            raise InputError(f"{flags}: how a DATA file is read; leave it out with --task")
         resolved = resolve(None)
-        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples, reading)
+        return resolved, load_source(None, task, length, hidden_order_seed, resolved.samples, reading).named(names)
     if length is not None or hidden_order_seed is not None:
         raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
     source = load_source(data, None, None, None, resolve(_EVERYTHING).samples, reading)
-    return resolve(len(source.splits.train)), source
+    return resolve(len(source.splits.train)), source.named(names)
 
 
 def reload_source(description: dict[str, Any]) -> Source:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, final
 
+from genorder.data.readers.columns import Columns, several_columns
 from genorder.data.readers.tokens import SPLITTERS, shortened
 from genorder.errors import InputError
 
@@ -13,7 +14,7 @@ _SAMPLE_COLUMNS = (("input", "problem"), ("target", "answer"))
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
     format: str | None = None  # by the file's extension where it is not given
-    input_column: str | None = None  # `input` or `problem` where it is not given
+    input_column: str | None = None  # `input` or `problem` where it is not given; `a,b` or `x0..x9` for several
     target_column: str | None = None  # `target` or `answer` where it is not given
     separator: str = "#"  # between input and target, in the format text
     split: str = "whitespace"  # what cuts a string into tokens: a name in SPLITTERS
@@ -32,17 +33,22 @@ class ReadOptions:
             if getattr(self, field.name) != field.default
         }
 
-    def columns_among(self, names: Any, where: str, kind: str) -> tuple[str, str]:
-        """The columns of input and target. Raises InputError where `names`, the `kind` at `where`, lack one."""
-        found = []
+    def columns_among(self, names: Any, where: str, kind: str) -> Columns:
+        """The columns of input and target. Raises InputError where `names`, the `kind` at `where`, lack one.
+
+        What is given is one name, or else several by commas; of the columns of a table, also a range.
+        """
+        sides = []
         for given, usual in zip((self.input_column, self.target_column), _SAMPLE_COLUMNS, strict=True):
             wanted = usual if given is None else (given,)
-            name = next((name for name in wanted if name in names), None)
-            if name is None:
+            one = next(((name,) for name in wanted if name in names), None)
+            side = one or several_columns(given or "", list(names), where, ranges=kind == "columns")
+            if side is None:
                 raise InputError(
                     f"{where}: no {wanted[0]!r} among the {kind} {shortened(sorted(map(str, names)))}; "
                     f"expected {self.input_column or 'input'} and {self.target_column or 'target'}; "
                     "name others by --input-column and --target-column"
                 )
-            found.append(name)
-        return found[0], found[1]
+            sides.append((side, given or side[0]))
+        (inputs, input_field), (targets, target_field) = sides
+        return Columns(inputs, targets, (input_field, target_field))
