@@ -1,6 +1,7 @@
 """`genorder discover`: find a generation order, prove it by a full training run."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,11 +26,12 @@ from genorder.cli.console import (
 )
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
-from genorder.discovery import budget_within, estimated_seconds, new_problem
+from genorder.discovery import TRAININGS, budget_within, estimated_seconds, new_problem
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
 from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
+from genorder.profiling import RaceProgress
 from genorder.reports.wording import visible
 from genorder.runs import (
     DiscoveryRun,
@@ -151,26 +153,42 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     total = duration(sum(estimate.values()))
     say(f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {total} in all ({parts})")
     with StopRequest() as stop, progress_line() as line:
-        return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
+        return discover_in(directory, run, watcher=_Watcher(line, run.source, estimate), stop=stop)
+
+
+class _TimeLeft:
+    """Of the whole run: what was estimated, corrected by what the part at work says."""
+
+    def __init__(self, estimate: dict[str, float]) -> None:
+        self._left = dict(estimate)  # of this part and those after it
+        self._part, self._started = "", 0.0
+
+    def now(self, part: str, of_stage: float) -> float:
+        if part != self._part:
+            self._part, self._started = part, time.monotonic()
+            names = list(self._left)
+            self._left = {name: self._left[name] for name in names[names.index(part) :]}
+        here = max(of_stage, self._left[part] - (time.monotonic() - self._started))
+        return here + sum(seconds for name, seconds in self._left.items() if name != part)
 
 
 class _Watcher:
     """Shows how far a discovery is."""
 
-    def __init__(self, line: ProgressLine, source: Source) -> None:
-        self._line, self._source = line, source
+    def __init__(self, line: ProgressLine, source: Source, estimate: dict[str, float]) -> None:
+        self._line, self._source, self._left = line, source, _TimeLeft(estimate)
 
     def progress(self, stage: str, progress: Progress) -> None:
-        self._line.training(stage, progress)
+        part = "train" if stage in TRAININGS.values() else "propose"
+        self._line.training(stage, progress, self._left.now(part, progress.seconds_left))
 
     def stage(self, stage: Stage) -> None:
         best = stage.best[0]
         loss = "" if best.loss is None else f", loss {best.loss:.4f}"
+        self._line.best(self._told(best.order), best.loss)
         say(
             f"{stage.name}: {counted(stage.candidates, 'candidate')}, {stage.kept} kept, "
-            f"{duration(sum(stage.seconds.values()))}; "
-            f"best so far {_named(self._source.about_order(best.order))}"
-            f"{by_name(best.order, self._source.names.targets)}{loss}"
+            f"{duration(sum(stage.seconds.values()))}; best so far {self._told(best.order)}{loss}"
         )
 
     def proposed(self, proposed: SearchResult) -> None:
@@ -178,8 +196,12 @@ class _Watcher:
         if "verdict" in proposed.details:
             say(f"{proposed.details['verdict']}: {proposed.details['advice']}")
 
-    def race(self, round_number: int, done: int, total: int) -> None:
-        self._line.jobs(f"race, round {round_number + 1}", done, total)
+    def race(self, progress: RaceProgress) -> None:
+        left = self._left.now("race", progress.seconds_left)
+        self._line.racing(progress, self._told(progress.best), left)
+
+    def _told(self, order: Order) -> str:
+        return f"{_named(self._source.about_order(order))}{by_name(order, self._source.names.targets)}"
 
 
 def _plan(run: DiscoveryRun, problem: SearchProblem) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from genorder.cli import options
-from genorder.cli.console import by_name, duration, emit_json, progress_line, say, say_all, screen
+from genorder.cli.console import abbreviated, by_name, duration, emit_json, progress_line, say, say_all, screen
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.errors import InputError
@@ -79,12 +79,18 @@ def rank(
                 run,
                 workers=workers,
                 on_step=partial(line.training, "profiling"),
-                on_job=lambda number, done, total: line.jobs(f"race, round {number + 1}", done, total),
+                on_job=lambda progress: line.racing(progress, _named(progress.best, source)),
                 stop=stop,
             )
 
     result = kept(run.path, run.described, source, work)
     emit_json(result) if json else _show(result)
+
+
+def _named(order: Order, source: Source) -> str:
+    true = source.about_order(order).get("order_in_true_indices")
+    shown = f"{abbreviated(Order(tuple(true)))} (true indices)" if true else abbreviated(order)
+    return f"{shown}{by_name(order, source.names.targets)}"
 
 
 def _candidates(named: str | None, file: Path | None, source: Source, seed: int) -> list[Order]:

@@ -11,7 +11,8 @@ from genorder.discovery import Discovery, Watcher, budget_within, discover, new_
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
 from genorder.presets import DiscoveryConfig, parse_setting
-from genorder.runs.keeping import Machine, run_path
+from genorder.profiling import RaceProgress
+from genorder.runs.keeping import Machine, race_told, run_path
 from genorder.runs.source import Source
 from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.store import RunDirectory
@@ -152,7 +153,7 @@ class _Teller:
         if self.watcher:
             self.watcher.proposed(proposed)
 
-    def race(self, round_number: int, done: int, total: int) -> None:
+    def race(self, progress: RaceProgress) -> None:
         if self.watcher:
-            self.watcher.race(round_number, done, total)
-        self.directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
+            self.watcher.race(progress)
+        self.directory.write_progress(race_told(progress))

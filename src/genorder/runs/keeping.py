@@ -10,6 +10,7 @@ import torch
 
 from genorder.data import Names
 from genorder.execution import choose_device, describe_machine, set_threads
+from genorder.profiling import RaceProgress
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, to_plain
@@ -75,6 +76,11 @@ def keep_result(
         if result != found:
             directory.write_result(result)
         return result, found is not None
+
+
+def race_told(progress: RaceProgress) -> dict[str, Any]:
+    """How far a race is, for those who ask for the run's status."""
+    return {"stage": "race", "round": progress.round + 1, "jobs": progress.done, "of": progress.total}
 
 
 def _named(result: dict[str, Any], names: Names) -> dict[str, Any]:

@@ -133,7 +133,10 @@ class AnyOrder(OwnModelSearch):
                 wanted = min(wanted, share)
             training = config.training.model_copy(update={"steps": wanted})
             short = config.model_copy(update={"training": training})
-            seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
+            seconds += _trained(
+                problem, model, short, f"{name}, round {number + 1}",
+                derive_seed(seed, "round", number), folder / str(number),
+            )  # fmt: skip
             steps += training.steps
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
             rng = numpy_generator(derive_seed(seed, "random orders"))
@@ -144,16 +147,20 @@ class AnyOrder(OwnModelSearch):
         found = reading_to_dict(reading, oracle)
         best = reading.orders[0]
         if reading.learnt and (share is None or steps + config.graph_steps <= share):
-            seconds += self._sparsen(problem, model, best, derive_seed(seed, "graph"), folder / "graph")
+            seconds += self._sparsen(
+                problem, model, best, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph"
+            )
         graph = [asdict(dependency) for dependency in dependencies(oracle, best)]
         return {**found, "dependencies": graph, "train_seconds": seconds, "steps": steps}
 
-    def _sparsen(self, problem: SearchProblem, model: RoutedModel, order: Order, seed: int, folder: Path) -> float:
+    def _sparsen(
+        self, problem: SearchProblem, model: RoutedModel, order: Order, name: str, seed: int, folder: Path
+    ) -> float:
         """Let each target read only what it is computed from, when they are emitted in this order."""
         config = problem.any_order
         training = config.training.model_copy(update={"steps": config.graph_steps})
         short = config.model_copy(update={"training": training})
-        return _trained(problem, model, short, "graph", seed, folder, order) if config.graph_steps else 0.0
+        return _trained(problem, model, short, name, seed, folder, order) if config.graph_steps else 0.0
 
 
 def _trained(
