@@ -128,7 +128,9 @@ def discover(
         run.path,
         run.described,
         source,
-        lambda directory: discover_in(directory, within_time(run, directory, decided), watcher=watcher),
+        lambda directory: discover_in(
+            directory, within_time(run, directory, decided), watchers=[watcher] if watcher else []
+        ),
         command=["genorder.discover"],
     )
     return DiscoveryResult(result)

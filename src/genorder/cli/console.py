@@ -5,7 +5,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
 from genorder.reports.wording import duration as duration
-from genorder.reports.wording import listed, visible
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
@@ -24,8 +23,6 @@ if TYPE_CHECKING:  # it imports torch, which takes seconds
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _PLAIN_LINE_SECONDS = 10.0
-NAME_WIDTH = 24  # signs of a column's name that are shown
-_NAMES = 20  # of an order
 
 
 def say(text: str) -> None:
@@ -73,14 +70,6 @@ def counted(number: int, thing: str) -> str:
 def abbreviated(order: "Order", width: int = 80) -> str:
     text = order.short()
     return text if len(text) <= width else f"{text[: width - 3]}..."
-
-
-def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
-    """The user's own names of the targets in the sequence of the order, to stand behind its indices; may be empty."""
-    if not names:
-        return ""
-    shown = [visible(names[column], NAME_WIDTH) for column in order]
-    return f", by name: {listed(shown[:_NAMES])}{' ...' if len(shown) > _NAMES else ''}"
 
 
 class _Bar(Progress):

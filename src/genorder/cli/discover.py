@@ -11,10 +11,8 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import (
-    NAME_WIDTH,
     ProgressLine,
     abbreviated,
-    by_name,
     counted,
     duration,
     emit_json,
@@ -32,7 +30,8 @@ from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
 from genorder.presets import DiscoveryConfig, family_of, resolve_discovery
 from genorder.profiling import RaceProgress
-from genorder.reports.wording import visible
+from genorder.reports.board import board_in, require_tensorboard
+from genorder.reports.wording import NAME_WIDTH, by_name, visible
 from genorder.runs import (
     DiscoveryRun,
     Machine,
@@ -85,6 +84,7 @@ def discover(
     device: options.Device = "auto",
     threads: options.Threads = None,
     out: options.Out = None,
+    tensorboard: options.TensorBoard = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
     json: options.Json = False,
 ) -> None:
@@ -92,6 +92,8 @@ def discover(
 
     Example: genorder discover --task relu --length 10
     """
+    if tensorboard:
+        require_tensorboard()
     machine = Machine.choose(device, threads)
     seconds = _parse_budget(budget)
     constraints = Constraints(
@@ -132,11 +134,17 @@ def discover(
             plan = _plan(run, problem)
             emit_json(plan) if json else _show_plan(plan)
             return
-    result = kept(run.path, run.described, source, lambda directory: _discover(directory, run, decided))
+    result = kept(
+        run.path,
+        run.described,
+        source,
+        lambda directory: _discover(directory, run, decided, tensorboard),
+        tensorboard=tensorboard,
+    )
     emit_json(result) if json else _show(result)
 
 
-def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None) -> dict[str, Any]:
+def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None, tensorboard: bool) -> dict[str, Any]:
     say_all(run.source.told)
     splits = run.source.splits
     say(
@@ -152,8 +160,13 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, decided: Budget | None
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
     total = duration(sum(estimate.values()))
     say(f"{run.discovery.search.name}: {counted(len(runs), 'run')}; about {total} in all ({parts})")
-    with StopRequest() as stop, progress_line() as line:
-        return discover_in(directory, run, watcher=_Watcher(line, run.source, estimate), stop=stop)
+    with (
+        StopRequest() as stop,
+        board_in(directory.path, tensorboard, run.source.names.targets) as board,
+        progress_line() as line,
+    ):
+        shown = _Watcher(line, run.source, estimate)
+        return discover_in(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
 
 
 class _TimeLeft:

@@ -54,6 +54,9 @@ Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes that share the runs of a race; default: one per thread.")
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="Write losses for TensorBoard into RUN_DIR/tensorboard.")
+]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
 
 

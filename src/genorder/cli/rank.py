@@ -1,6 +1,5 @@
 """`genorder rank`: loss-profile given orders."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,16 +7,20 @@ import typer
 from rich.table import Table
 
 from genorder.cli import options
-from genorder.cli.console import abbreviated, by_name, duration, emit_json, progress_line, say, say_all, screen
+from genorder.cli.console import abbreviated, duration, emit_json, progress_line, say, say_all, screen
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
 from genorder.presets import ExplorationConfig, family_of, resolve_exploration
+from genorder.profiling import RaceProgress
+from genorder.reports.board import board_in, require_tensorboard
+from genorder.reports.wording import by_name
 from genorder.runs import Machine, Source, configure, rank_in, rank_run
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import RunDirectory
+from genorder.training import Progress
 
 _SHOWN = 20
 
@@ -51,12 +54,15 @@ def rank(
     device: options.Device = "auto",
     threads: options.Threads = None,
     out: options.Out = None,
+    tensorboard: options.TensorBoard = False,
     json: options.Json = False,
 ) -> None:
     """Rank orders by the early loss of one short run on their mixture, or of a short run for each.
 
     Example: genorder rank --task relu --length 30 --candidates random:128,forward
     """
+    if tensorboard:
+        require_tensorboard()
     machine = Machine.choose(device, threads)
     changes = [*(settings or []), *([] if exact is None else [f"profiler.exact={str(exact).lower()}"])]
     hidden = 0 if task is not None and hidden_order_seed is None else hidden_order_seed
@@ -73,17 +79,21 @@ def rank(
     def work(directory: RunDirectory) -> dict[str, Any]:
         say_all(source.told)
         say(f"{source.label}: {len(ranked)} orders; run directory {directory.path}")
-        with StopRequest() as stop, progress_line() as line:
-            return rank_in(
-                directory,
-                run,
-                workers=workers,
-                on_step=partial(line.training, "profiling"),
-                on_job=lambda progress: line.racing(progress, _named(progress.best, source)),
-                stop=stop,
-            )
+        with StopRequest() as stop, board_in(directory.path, tensorboard) as board, progress_line() as line:
 
-    result = kept(run.path, run.described, source, work)
+            def on_step(progress: Progress) -> None:
+                line.training("profiling", progress)
+                if board:
+                    board.progress("profiling", progress)
+
+            def on_job(progress: RaceProgress) -> None:
+                line.racing(progress, _named(progress.best, source))
+                if board:
+                    board.race(progress)
+
+            return rank_in(directory, run, workers=workers, on_step=on_step, on_job=on_job, stop=stop)
+
+    result = kept(run.path, run.described, source, work, tensorboard=tensorboard)
     emit_json(result) if json else _show(result)
 
 

@@ -6,16 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import abbreviated, by_name, duration, emit_json, percent, say, say_all, training_progress
+from genorder.cli.console import abbreviated, duration, emit_json, percent, say, say_all, training_progress
 from genorder.cli.reporting import kept
 from genorder.data import ReadOptions
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
 from genorder.presets import RunConfig, family_of, resolve
+from genorder.reports.board import TRAINING, board_in, require_tensorboard
+from genorder.reports.wording import by_name
 from genorder.runs import Machine, Source, configure, train_in, train_run
 from genorder.store import RunDirectory
-from genorder.training import CHECKPOINT_SECONDS
+from genorder.training import CHECKPOINT_SECONDS, Progress
 
 
 @options.with_read_options("--split", "--split-tokens")
@@ -36,6 +38,7 @@ def train(
     device: options.Device = "auto",
     threads: options.Threads = None,
     out: options.Out = None,
+    tensorboard: options.TensorBoard = False,
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
     json: options.Json = False,
@@ -44,6 +47,8 @@ def train(
 
     Example: genorder train --task relu --length 20 --order reverse
     """
+    if tensorboard:
+        require_tensorboard()
     machine = Machine.choose(device, threads)
     changes = [*(settings or []), *([f"training.steps={steps}"] if steps is not None else [])]
 
@@ -61,10 +66,20 @@ def train(
 
     def work(directory: RunDirectory) -> dict[str, Any]:
         _introduce(planned.run, source, directory)
-        with StopRequest() as stop, training_progress("training", resolved.training.steps) as show:
-            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=show, stop=stop)
+        with (
+            StopRequest() as stop,
+            board_in(directory.path, tensorboard) as board,
+            training_progress(TRAINING, resolved.training.steps) as show,
+        ):
 
-    result = kept(planned.path, planned.described, source, work)
+            def on_progress(progress: Progress) -> None:
+                show(progress)
+                if board:
+                    board.progress(TRAINING, progress)
+
+            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop)
+
+    result = kept(planned.path, planned.described, source, work, tensorboard=tensorboard)
     emit_json(result) if json else _show(result)
 
 

@@ -1,9 +1,12 @@
 """How numbers, times and tokens are written, on the screen and in reports."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate, private use, line separators
+
+NAME_WIDTH = 24  # signs of a column's name in a line of text
+_NAMES = 20  # of an order in a line of text
 
 
 def percent(rate: float) -> str:
@@ -50,6 +53,14 @@ def _escape(character: str) -> str:
 def listed(names: Sequence[str]) -> str:
     """One after the other, told apart also where a name holds spaces."""
     return (", " if any(" " in name for name in names) else " ").join(names)
+
+
+def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
+    """The user's own names of the targets in the sequence of the order, to stand behind its indices; may be empty."""
+    if not names:
+        return ""
+    shown = [visible(names[column], NAME_WIDTH) for column in order]
+    return f", by name: {listed(shown[:_NAMES])}{' ...' if len(shown) > _NAMES else ''}"
 
 
 def count_of(amount: int, thing: str) -> str:

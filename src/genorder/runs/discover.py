@@ -124,9 +124,9 @@ def within_time(run: DiscoveryRun, directory: RunDirectory, decided: Budget | No
 
 
 def discover_in(
-    directory: RunDirectory, run: DiscoveryRun, *, watcher: Watcher | None = None, stop: StopRequest | None = None
+    directory: RunDirectory, run: DiscoveryRun, *, watchers: Sequence[Watcher] = (), stop: StopRequest | None = None
 ) -> dict[str, Any]:
-    result = discover(run.discovery, directory, watcher=_Teller(directory, watcher), stop=stop)
+    result = discover(run.discovery, directory, watcher=_Teller(directory, watchers), stop=stop)
     for row in (result, *result["race"], *result["proposed"]["proposals"]):
         row |= run.source.about_order(Order(tuple(row["order"])))
     return result
@@ -135,25 +135,25 @@ def discover_in(
 @final
 @dataclass(frozen=True)
 class _Teller:
-    """Tells how far a discovery is to those who ask for the run's status, and to its watcher."""
+    """Tells how far a discovery is to those who ask for the run's status, and to its watchers."""
 
     directory: RunDirectory
-    watcher: Watcher | None
+    watchers: Sequence[Watcher]
 
     def progress(self, stage: str, progress: Progress) -> None:
-        if self.watcher:
-            self.watcher.progress(stage, progress)
+        for watcher in self.watchers:
+            watcher.progress(stage, progress)
         self.directory.write_progress({"stage": stage, **vars(progress)})
 
     def stage(self, stage: Stage) -> None:
-        if self.watcher:
-            self.watcher.stage(stage)
+        for watcher in self.watchers:
+            watcher.stage(stage)
 
     def proposed(self, proposed: SearchResult) -> None:
-        if self.watcher:
-            self.watcher.proposed(proposed)
+        for watcher in self.watchers:
+            watcher.proposed(proposed)
 
     def race(self, progress: RaceProgress) -> None:
-        if self.watcher:
-            self.watcher.race(progress)
+        for watcher in self.watchers:
+            watcher.race(progress)
         self.directory.write_progress(race_told(progress))
