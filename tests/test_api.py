@@ -389,3 +389,25 @@ def test_exploring_goes_on_to_the_whole_run(data: TaskData) -> None:
     assert found.content["race"] == explored.content["race"]
     again = genorder.discover(data, strategy=Knowing(), settings=DISCOVERING, explore_only=True, out="r")
     assert again.to_dict() == found.to_dict()
+
+
+def test_names(lists: tuple[list[list[int]], list[list[int]]]) -> None:
+    names = ["mass", "sea level", "<b>", "y"]
+    plain = small_training(lists, "reverse", out="r")
+    named = small_training(lists, "reverse", out="r", target_names=names)
+    assert named.to_dict()["weights_sha256"] == plain.to_dict()["weights_sha256"]
+    assert named.to_dict()["order_in_names"] == names[::-1]
+    assert "y, &lt;b&gt;, sea level, mass" in named.report().read_text()
+    with pytest.raises(genorder.InputError, match="3 input names were given; the data has 4 inputs"):
+        small_training(lists, input_names=["a", "b", "c"])
+    with pytest.raises(genorder.InputError, match="target_names are 'abcd'; expected a list of texts"):
+        small_training(lists, target_names="abcd")
+
+
+def test_a_table_that_is_loaded_keeps_its_names() -> None:
+    rows = [f"{n % 7},{n % 5},{n % 3},{n % 11},{n}" for n in range(300)]
+    Path("wide.csv").write_text("\n".join(["a,b,c,d,e", *rows]))
+    dataset = genorder.load_dataset("wide.csv", input_column="d,e", target_column="a..c")
+    result = small_training(dataset, [2, 0, 1])
+    assert result.to_dict()["order_in_names"] == ["c", "a", "b"]
+    assert result.to_dict()["input_names"] == ["d", "e"]

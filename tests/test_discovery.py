@@ -119,8 +119,8 @@ class Notes:
     def proposed(self, proposed: SearchResult) -> None:
         self._note(f"{len(proposed.proposals)} proposals")
 
-    def race(self, round_number: int, done: int, total: int) -> None:
-        self._note(f"round {round_number}: {done} of {total}")
+    def race(self, progress: Any) -> None:
+        self._note(f"round {progress.round}: {progress.done} of {progress.total}")
 
     def _note(self, text: str) -> None:
         self.told.append(text)

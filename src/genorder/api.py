@@ -5,8 +5,9 @@ continues an interrupted one, or returns the finished one's result. `dataset` is
 a tenth each for validation and test), Splits, the data of a task (`task_splits`), the path of a file, or a pair of
 lists (inputs, targets). `validation` and `test` are samples of one's own for these splits, in place of those that would
 be cut off a dataset, pair or file: each a dataset, a path or a pair. `settings` change the preset, as `--set` does:
-`{"final.training.steps": 500}` or `["final.training.steps=500"]`. All raise InputError, one clear line, for what cannot
-be used.
+`{"final.training.steps": 500}` or `["final.training.steps=500"]`. `input_names` and `target_names` are what you call
+the places, for the report and the result; a table with a column for each token has them itself. All raise InputError,
+one clear line, for what cannot be used.
 """
 
 import json
@@ -17,7 +18,7 @@ from typing import Any
 
 import torch
 
-from genorder.data import ReadOptions, SequenceDataset, read_dataset
+from genorder.data import ReadOptions, SequenceDataset, given_names, read_dataset
 from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
@@ -76,6 +77,8 @@ def discover(
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     watcher: Watcher | None = None,
 ) -> DiscoveryResult:
     """Find the order in which a Transformer learns to emit the targets, and train a model with it.
@@ -92,7 +95,8 @@ def discover(
     search = _search(strategy, own)
     resolver = partial(resolve_discovery, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
+    own_splits = {"validation": validation, "test": test}
+    resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
     run = discovery_run(
         resolved,
         source,
@@ -111,7 +115,7 @@ def discover(
     run = checked(run)  # what is refused leaves no run directory
     result, _ = keep_result(
         run.place,
-        lambda directory: discover_in(directory, within_time(run, directory), watcher=watcher),
+        lambda directory: discover_in(directory, within_time(run, directory), watchers=[watcher] if watcher else []),
         command=["genorder.discover"],
     )
     return DiscoveryResult(result)
@@ -133,6 +137,8 @@ def rank(
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RankResult:
     """Rank orders by the early loss of one short run on their mixture, or (`judge="race"`) of a short run for each.
@@ -143,7 +149,8 @@ def rank(
     changes = [*_settings(settings), *([] if exact is None else [f"profiler.exact={json.dumps(exact)}"])]
     resolver = partial(resolve_exploration, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
+    own_splits = {"validation": validation, "test": test}
+    resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
     ranked = _orders(orders, source, seed)
     run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(
@@ -168,6 +175,8 @@ def train(
     config: Path | str | None = None,
     device: str = "auto",
     threads: int | None = None,
+    input_names: Sequence[str] | None = None,
+    target_names: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> TrainResult:
     """Train a model that emits its targets in one order, and test it by greedy generation.
@@ -177,7 +186,8 @@ def train(
     changes = [*_settings(settings), *([] if steps is None else [f"training.steps={steps}"])]
     resolver = partial(resolve, preset, _family(dataset), config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
-    resolved, source = configure_given(resolver, dataset, {"validation": validation, "test": test})
+    own_splits = {"validation": validation, "test": test}
+    resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
     parsed = parse_order(order, source.length) if isinstance(order, str) else _order(order, source.length)
     run = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=_path(out))
     result, _ = keep_result(

@@ -14,7 +14,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import RaceResult, race, race_steps, seconds_per_candidate
+from genorder.profiling import RaceProgress, RaceResult, race, race_steps, seconds_per_candidate
 from genorder.search import (
     MOST_PROPOSALS,
     Budget,
@@ -34,6 +34,7 @@ from genorder.training import Progress
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
 _RACING_SAVES = {True: 20.0, False: 4.0}
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
+TRAININGS = {_WINNER: "training the winner", _GIVEN: "training the given order"}  # what watchers are told of them
 
 
 class Watcher(Protocol):
@@ -42,7 +43,7 @@ class Watcher(Protocol):
     def progress(self, stage: str, progress: Progress) -> None: ...
     def stage(self, stage: Stage) -> None: ...
     def proposed(self, proposed: SearchResult) -> None: ...
-    def race(self, round_number: int, done: int, total: int) -> None: ...
+    def race(self, progress: RaceProgress) -> None: ...
 
 
 @final
@@ -137,12 +138,11 @@ def _train(
         runs.append((given, _GIVEN))
     trained = {}
     for order, name in runs:
-        label = "training the winner" if name == _WINNER else "training the given order"
         trained[name] = train_and_evaluate(
             discovery.final_run(order),
             directory,
             name=name,
-            on_progress=partial(watcher.progress, label) if watcher else None,
+            on_progress=partial(watcher.progress, TRAININGS[name]) if watcher else None,
             stop=stop,
         )
     result |= {name: value for name, value in trained[_WINNER].items() if name != "seconds"}

@@ -256,7 +256,7 @@ def test_finished_command_shows_the_same_result_without_work(
 MOMENTS = {
     "after a stage": ("stage", lambda stage: stage.name == "global 1"),
     "in a profiling run": ("progress", lambda stage, _: stage == "global 2"),
-    "in the race": ("race", lambda number, done, _: (number, done) == (1, 1)),
+    "in the race": ("race", lambda progress: (progress.round, progress.done) == (1, 1)),
     "in the final training": ("progress", lambda stage, _: stage == "training the winner"),
 }
 

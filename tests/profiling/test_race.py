@@ -72,7 +72,7 @@ def test_forward_wins(journal: Journal) -> None:
 
 def test_the_better_half_goes_on(journal: Journal) -> None:
     progress: list[tuple[int, int, int]] = []
-    result = run(journal, FIVE, on_job=lambda *told: progress.append(told))
+    result = run(journal, FIVE, on_job=lambda told: progress.append((told.round, told.done, told.total)))
     assert progress == [(0, n, 5) for n in range(1, 6)] + [(1, n, 3) for n in range(1, 4)] + [(2, 1, 2), (2, 2, 2)]
     assert [c.left_after for c in result.contestants] == [None, None, 1, 0, 0]
     assert [len(c.losses) for c in result.contestants] == [3, 3, 2, 1, 1]
@@ -103,7 +103,7 @@ def test_survivors(
     monkeypatch.setattr(RACE, "run_job", quick)
     told: list[int] = []
     config = SHORT.model_copy(update={"kept_share": share})
-    result = run(journal, all_orders(4)[:orders], config, on_job=lambda number, done, total: told.append(number))
+    result = run(journal, all_orders(4)[:orders], config, on_job=lambda progress: told.append(progress.round))
     assert [told.count(number) for number in range(3)] == counts
     assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: o.indices)
 
@@ -159,7 +159,7 @@ def test_interrupted_and_continued_gives_the_same(
     expected, done = done, []
     stop = StopRequest()
 
-    def stop_in_time(number: int, finished: int, total: int) -> None:
+    def stop_in_time(progress: Any) -> None:
         stop.requested = len(done) == jobs
 
     # A stop that is asked for after the last job of a round is heeded before the next one.
@@ -167,7 +167,7 @@ def test_interrupted_and_continued_gives_the_same(
         run(journal, FIVE, on_job=stop_in_time, stop=stop)
     assert len(done) == len(journal.jobs()) == jobs
     progress: list[tuple[int, int, int]] = []
-    again = run(journal, FIVE, on_job=lambda *told: progress.append(told))
+    again = run(journal, FIVE, on_job=lambda told: progress.append((told.round, told.done, told.total)))
     assert done == expected
     assert told(again) == told(whole)
     assert progress[0] == (0, 1, 5)
@@ -325,3 +325,20 @@ def test_all_orders_see_the_same_batches_and_start_from_the_same_weights(
 
 def test_configuration_from_json() -> None:
     assert RaceConfig.model_validate(json.loads(SHORT.model_dump_json())) == SHORT
+
+
+def test_what_is_told_of_each_job(journal: Journal) -> None:
+    config = SHORT.model_copy(update={"seeds": 2})
+    progress: list[Any] = []
+    result = run(journal, FIVE, config, on_job=progress.append)
+    first = [one for one in progress if one.round == 0]
+    assert [(one.order, one.repeat) for one in first] == [(order, repeat) for order in FIVE for repeat in (0, 1)]
+    for place, one in enumerate(first):
+        done = first[: place + 1]
+        assert one.best_loss == min(earlier.loss for earlier in done)
+        assert one.best in [earlier.order for earlier in done if earlier.loss == one.best_loss]
+        assert len(one.curve) == 8
+    curves = {contestant.order: contestant.curves[0] for contestant in result.contestants}
+    assert all(one.curve == curves[one.order] for one in first if one.repeat == 0)
+    assert all(one.seconds_left > 0 for one in progress[:-1])
+    assert progress[-1].seconds_left == 0

@@ -80,14 +80,14 @@ def test_hostile_tokens_are_text(browser: Any, pages: dict[str, Path]) -> None:
 
 def test_hostile_names_of_columns_are_text_in_figures(browser: Any, tmp_path: Path) -> None:
     run = known_run()
-    data = {**run.config["data"], "target_names": ['<a href="javascript:alert(1)">go</a>', "<b>bold</b>", HOSTILE[0]]}
+    labels = {"target_names": ['<a href="javascript:alert(1)">go</a>', "<b>bold</b>", HOSTILE[0]]}
     file = tmp_path / "named.html"
-    file.write_text(run_page(dataclasses.replace(run, config={**run.config, "data": data})), encoding="utf-8")
+    file.write_text(run_page(dataclasses.replace(run, config={**run.config, "labels": labels})), encoding="utf-8")
     with opened(browser, file.as_uri()) as watched:
         ticks = watched.page.evaluate(
             "[...document.querySelectorAll('#plot-order .xtick text')].map(t => t.textContent)"
         )
-        assert ticks == data["target_names"]
+        assert ticks == labels["target_names"]
         assert watched.page.query_selector(".plot a, .plot tspan[style*=bold]") is None
         assert watched.dialogs == []
         assert watched.errors == []

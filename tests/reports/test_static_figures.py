@@ -39,7 +39,7 @@ def test_the_same_run_gives_the_same_bytes(attention: Path, tmp_path: Path) -> N
 
 def test_names_are_not_read_as_formulas(tmp_path: Path) -> None:
     run = known_run()
-    run.config["data"]["target_names"] = ["$\\frac{1}$", "$x$", "<b>"]
+    run.config["labels"] = {"target_names": ["$\\frac{1}$", "$x$", "<b>"]}
     assert write_figures(run, tmp_path)
 
 

@@ -33,7 +33,7 @@ def test_order() -> None:
 
 def test_targets_go_by_the_names_of_the_data() -> None:
     run = known_run()
-    named = dataclasses.replace(run, config={**run.config, "data": {"target_names": ["mass", "speed", "a\nb"]}})
+    named = dataclasses.replace(run, config={**run.config, "labels": {"target_names": ["mass", "speed", "a\nb"]}})
     table = order_table(named)
     assert table is not None
     assert table.column("target") == ["speed", "a\\nb", "mass"]

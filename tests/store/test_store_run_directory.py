@@ -56,6 +56,21 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path: Path) -
     start(tmp_path).close()  # the refusal has given the lock back
 
 
+def test_labels_may_change_and_stay(tmp_path: Path) -> None:
+    def labels(given: dict[str, Any]) -> dict[str, Any]:
+        with RunDirectory.open(tmp_path, CONFIG, command=[], environment={}, labels=given) as run:
+            assert json.loads((tmp_path / "config.json").read_text()).get("labels", {}) == run.labels
+            return run.labels
+
+    assert labels({}) == {}
+    assert labels({"x": ["a", "b"], "y": ["c"]}) == {"x": ["a", "b"], "y": ["c"]}
+    assert labels({"y": ["d"]}) == labels({}) == {"x": ["a", "b"], "y": ["d"]}
+    start(tmp_path).close()
+    with pytest.raises(InputError, match="another configuration"):
+        RunDirectory.open(tmp_path, {"seed": 8}, command=[], environment={}, labels={"x": []})
+    assert labels({}) == {"x": ["a", "b"], "y": ["d"]}
+
+
 def test_many_differences_are_counted_not_listed(tmp_path: Path) -> None:
     start(tmp_path, {f"k{index}": 0 for index in range(20)}).close()
     with pytest.raises(InputError) as caught:

@@ -27,7 +27,7 @@ _ORDERS = ["forward", "reverse"]
 _SAMPLES = 200  # test samples over which maps are averaged
 
 
-@options.with_run_options(hidden=False)
+@options.with_run_options(hidden=False, board=False)
 def analyze(
     name: Annotated[str, typer.Argument(help=f"Which analysis: {', '.join(_ANALYSES)}.")],
     asked: options.Asked,

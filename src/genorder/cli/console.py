@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from genorder.reports.wording import abbreviated as abbreviated
 from genorder.reports.wording import count_of as count_of
@@ -18,6 +19,7 @@ from genorder.reports.wording import duration as duration
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
+    from genorder.profiling import RaceProgress
     from genorder.training import Progress as TrainingProgress
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
@@ -73,32 +75,60 @@ def more_steps_hint(result: dict[str, Any], option: str) -> str | None:
     )
 
 
-class ProgressLine:
-    """What is being done now, how far it is and how long it will take: a bar on a terminal, else a line at times."""
+class _Bar(Progress):
+    """A bar with a line under it."""
 
-    def __init__(self, bar: Progress | None) -> None:
+    under = ""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield from super().get_renderables()
+        if self.under:
+            yield Text(harmless(self.under), no_wrap=True, overflow="ellipsis")
+
+
+class ProgressLine:
+    """What is being done now, how far it is and how long it will take: a bar on a terminal, else a line at times.
+
+    Under the bar stands the best that there is so far, and the time that the whole will still take.
+    """
+
+    def __init__(self, bar: _Bar | None) -> None:
         self._bar = bar
         self._task = bar.add_task("", total=1, visible=False, detail="", left="") if bar else None
         self._last = -math.inf
         self._label = ""
+        self._best = ""
 
-    def training(self, label: str, progress: "TrainingProgress") -> None:
+    def training(self, label: str, progress: "TrainingProgress", left_in_all: float | None = None) -> None:
         detail = f"step {progress.step}/{progress.steps}, loss {progress.loss:.4f}"
-        left = f"{duration(progress.seconds_left)} left"
-        self._show(label, progress.step, progress.steps, detail, left)
+        self._show(label, progress.step, progress.steps, detail, progress.seconds_left, left_in_all)
 
-    def jobs(self, label: str, done: int, total: int) -> None:
-        self._show(label, done, total, f"{done} of {total} done", "")
+    def racing(self, progress: "RaceProgress", best: str, left_in_all: float | None = None) -> None:
+        """`best` is the best order of the round so far, in words."""
+        loss = f", loss {progress.best_loss:.4f}" if math.isfinite(progress.best_loss) else ""
+        self.best(best, progress.best_loss)
+        detail = f"{progress.done} of {progress.total} done{loss}"
+        told = detail if self._bar else f"{detail}, best {best}"
+        label = f"race, round {progress.round + 1}"
+        self._show(label, progress.done, progress.total, told, progress.seconds_left, left_in_all)
 
-    def _show(self, label: str, done: int, total: int, detail: str, left: str) -> None:
+    def best(self, order: str, loss: float | None) -> None:
+        """The best order so far, in words; from now on it stands under the bar."""
+        known = f" (loss {loss:.4f})" if loss is not None and math.isfinite(loss) else ""
+        self._best = f"best so far{known}: {order}"
+
+    def _show(self, label: str, done: int, total: int, detail: str, left: float, left_in_all: float | None) -> None:
+        shown_left = f"{duration(left)} left"
+        in_all = "" if left_in_all is None else f"about {duration(left_in_all)} left in all"
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, description=label, completed=done, total=total, detail=detail, left=left,
-                             visible=done < total)  # fmt: skip
+            self._bar.under = "; ".join(filter(None, (in_all, self._best)))
+            self._bar.update(self._task, description=label, completed=done, total=total, detail=detail,
+                             left=shown_left, visible=done < total, refresh=True)  # fmt: skip
             return
         now = time.monotonic()
         if label != self._label or now - self._last >= _PLAIN_LINE_SECONDS:
             self._label, self._last = label, now
-            say(f"{label}: {detail}{', ' if left else ''}{left}")
+            say(", ".join(filter(None, (f"{label}: {detail}", shown_left, in_all))))
 
 
 @contextmanager
@@ -107,10 +137,10 @@ def progress_line() -> Iterator[ProgressLine]:
         yield ProgressLine(None)
         return
     columns = (
-        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[detail]}"), TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.description}"), BarColumn(bar_width=None), TextColumn("{task.fields[detail]}"),
+        TimeElapsedColumn(), TextColumn("{task.fields[left]}"),
     )  # fmt: skip
-    with Progress(*columns, console=screen) as bar:
+    with _Bar(*columns, console=screen, expand=True) as bar:
         yield ProgressLine(bar)
 
 

@@ -1,6 +1,7 @@
 """`genorder discover`: find a generation order, prove it by a full training run."""
 
 import re
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,11 +23,14 @@ from genorder.cli.console import (
     screen,
 )
 from genorder.cli.reporting import kept
-from genorder.discovery import estimated_seconds, new_problem, unsettled_seconds
+from genorder.discovery import TRAININGS, estimated_seconds, new_problem, unsettled_seconds
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, parse_before
 from genorder.presets import flat_settings, resolve_discovery
+from genorder.profiling import RaceProgress
+from genorder.reports.board import board_in
+from genorder.reports.wording import NAME_WIDTH, by_name, visible
 from genorder.runs import (
     DiscoveryRun,
     Source,
@@ -47,7 +51,7 @@ _SHOWN = 6  # targets whose dependencies are told
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-@options.with_run_options(hidden=True)
+@options.with_run_options(hidden=True, board=True)
 def discover(
     asked: options.Asked,
     strategy: Annotated[str, typer.Option(help=f"How to search: {', '.join(STRATEGIES)}.")] = DEFAULT_STRATEGY,
@@ -98,11 +102,15 @@ def discover(
         plan = _plan(run)
         emit_json(plan) if asked.json else _show_plan(plan)
         return
-    result = kept(run.place, lambda directory: _discover(directory, run))
+    result = kept(
+        run.place,
+        lambda directory: _discover(directory, run, asked.tensorboard),
+        tensorboard=asked.tensorboard,
+    )
     emit_json(result) if asked.json else _show(result)
 
 
-def _discover(directory: RunDirectory, run: DiscoveryRun) -> dict[str, Any]:
+def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> dict[str, Any]:
     say_all(run.source.told)
     splits = run.source.splits
     say(
@@ -125,26 +133,48 @@ def _discover(directory: RunDirectory, run: DiscoveryRun) -> dict[str, Any]:
             f"final training: {count_of(final.training.steps, 'step')} of {final.training.batch_size} samples, "
             f"{count_of(final.model.layers, 'layer')} of width {final.model.width}"
         )
-    with StopRequest() as stop, progress_line() as line:
-        return discover_in(directory, run, watcher=_Watcher(line, run.source), stop=stop)
+    with (
+        StopRequest() as stop,
+        board_in(directory.path, tensorboard, run.source.names.targets) as board,
+        progress_line() as line,
+    ):
+        shown = _Watcher(line, run.source, estimate)
+        return discover_in(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
+
+
+class _TimeLeft:
+    """Of the whole run: what was estimated, corrected by what the part at work says."""
+
+    def __init__(self, estimate: dict[str, float]) -> None:
+        self._left = dict(estimate)  # of this part and those after it
+        self._part, self._started = "", 0.0
+
+    def now(self, part: str, of_stage: float) -> float:
+        if part != self._part:
+            self._part, self._started = part, time.monotonic()
+            names = list(self._left)
+            self._left = {name: self._left[name] for name in names[names.index(part) :]}
+        here = max(of_stage, self._left[part] - (time.monotonic() - self._started))
+        return here + sum(seconds for name, seconds in self._left.items() if name != part)
 
 
 class _Watcher:
     """Shows how far a discovery is."""
 
-    def __init__(self, line: ProgressLine, source: Source) -> None:
-        self._line, self._source = line, source
+    def __init__(self, line: ProgressLine, source: Source, estimate: dict[str, float]) -> None:
+        self._line, self._source, self._left = line, source, _TimeLeft(estimate)
 
     def progress(self, stage: str, progress: Progress) -> None:
-        self._line.training(stage, progress)
+        part = "train" if stage in TRAININGS.values() else "propose"
+        self._line.training(stage, progress, self._left.now(part, progress.seconds_left))
 
     def stage(self, stage: Stage) -> None:
         best = stage.best[0]
         loss = "" if best.loss is None else f", loss {best.loss:.4f}"
+        self._line.best(self._told(best.order), best.loss)
         say(
             f"{stage.name}: {count_of(stage.candidates, 'candidate')}, {stage.kept} kept, "
-            f"{duration(sum(stage.seconds.values()))}; "
-            f"best so far {_named(self._source.about_order(best.order))}{loss}"
+            f"{duration(sum(stage.seconds.values()))}; best so far {self._told(best.order)}{loss}"
         )
 
     def proposed(self, proposed: SearchResult) -> None:
@@ -152,8 +182,12 @@ class _Watcher:
         if "verdict" in proposed.details:
             say(f"{proposed.details['verdict']}: {proposed.details['advice']}")
 
-    def race(self, round_number: int, done: int, total: int) -> None:
-        self._line.jobs(f"race, round {round_number + 1}", done, total)
+    def race(self, progress: RaceProgress) -> None:
+        left = self._left.now("race", progress.seconds_left)
+        self._line.racing(progress, self._told(progress.best), left)
+
+    def _told(self, order: Order) -> str:
+        return f"{_named(self._source.about_order(order))}{by_name(order, self._source.names.targets)}"
 
 
 def _plan(run: DiscoveryRun) -> dict[str, Any]:
@@ -193,7 +227,7 @@ def _show(result: dict[str, Any]) -> None:
         cost = [f"{row['cost_ratio']:.2f}"] if true else []
         table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
     type(screen)(soft_wrap=False).print(table)
-    say(f"found: {_named(result)}")
+    say(f"found: {_named(result)}{by_name(result['order'], result.get('target_names'))}")
     if result.get("constraints"):
         say(f"among the orders that were allowed: {Constraints.from_dict(result['constraints'])}")
     if result["tied_orders"]:
@@ -227,12 +261,18 @@ def _show_findings(result: dict[str, Any]) -> None:
     known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
     if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
         return
-    name = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
+    true = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
+    x, y = result.get("input_names"), result.get("target_names")
+
+    def target(column: int) -> str:
+        return visible(y[column], NAME_WIDTH) if y else f"y{true[column]}"
+
     parents = {
-        dependency["target"]: [f"x{i}" for i in dependency["inputs"]] + [f"y{name[i]}" for i in dependency["targets"]]
+        dependency["target"]: [visible(x[i], NAME_WIDTH) if x else f"x{i}" for i in dependency["inputs"]]
+        + [target(i) for i in dependency["targets"]]
         for dependency in details["dependencies"]
     }
-    shown = [f"y{name[target]} from {' '.join(parents[target]) or 'nothing'}" for target in result["order"][:_SHOWN]]
+    shown = [f"{target(column)} from {' '.join(parents[column]) or 'nothing'}" for column in result["order"][:_SHOWN]]
     more = ", ..." if len(parents) > _SHOWN else ""
     say(f"computed, in this order: {', '.join(shown)}{more}")
 

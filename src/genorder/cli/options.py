@@ -9,8 +9,10 @@ from typing import Annotated, Any, final
 
 import typer
 
+from genorder.data import Names, parse_names
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
 from genorder.presets import family_of
+from genorder.reports.board import require_tensorboard
 from genorder.runs import AskedData, Machine, Source, configure
 from genorder.runs.source import AnyConfig
 
@@ -58,11 +60,22 @@ Workers = Annotated[
     typer.Option(min=1, help="Processes that share a race's runs; default: one per thread or core."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="Write losses for TensorBoard into RUN_DIR/tensorboard.")
+]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
 
 
 def _data_option(*names: str, help: str, metavar: str | None = None) -> Any:
     return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=_DATA_PANEL)
+
+
+InputNames = Annotated[
+    str | None, _data_option(metavar="A,B,...", help="What you call the inputs, or @FILE with a name on each line.")
+]
+TargetNames = Annotated[
+    str | None, _data_option(metavar="A,B,...", help="What you call the targets: in the answer and the report.")
+]
 
 
 Validation = Annotated[str | None, _data_option(metavar="FILE", help="Validation samples; default: cut off DATA.")]
@@ -82,6 +95,8 @@ _RUN: _Added = {
     "json": (Json, False),
     "validation": (Validation, None),
     "test": (Test, None),
+    "input_names": (InputNames, None),
+    "target_names": (TargetNames, None),
 }
 
 
@@ -98,6 +113,7 @@ class Asked:
     machine: Machine
     out: Path | None
     json: bool
+    tensorboard: bool = False
 
     def configured(self, resolve: Callable[..., AnyConfig], settings: list[str]) -> tuple[AnyConfig, Source]:
         """The configuration that `resolve` gives, changed by the settings, and the data."""
@@ -105,23 +121,29 @@ class Asked:
         return configure(partial(resolve, self.preset, family, config_file=self.config, settings=settings), self.data)
 
 
-def with_run_options(*, hidden: bool) -> Callable[[Verb], Verb]:
+def with_run_options(*, hidden: bool, board: bool) -> Callable[[Verb], Verb]:
     """Give a verb, in place of its parameter `asked`, the options of all verbs that make a run.
 
-    `hidden`: whether the columns of a task are shuffled unless one says otherwise.
+    `hidden`: whether the columns of a task are shuffled unless one says otherwise. `board`: whether the run can be
+    written for TensorBoard.
     """
+    run = _RUN | ({"tensorboard": (TensorBoard, False)} if board else {})
 
     def build(given: dict[str, Any]) -> Asked:
+        if given.get("tensorboard"):
+            require_tensorboard()
         machine = Machine.choose(given.pop("device"), given.pop("threads"))
         if hidden and given["task"] is not None and given["hidden_order_seed"] is None:
             given["hidden_order_seed"] = 0
-        told = {name: given.pop(name) for name in ("preset", "config", "seed", "out", "json")}
+        own = ("preset", "config", "seed", "out", "json", "tensorboard")
+        told = {name: given.pop(name) for name in own if name in given}
         settings = given.pop("settings") or []
-        reading = _reading(given)
-        return Asked(data=AskedData(reading=reading, **given), machine=machine, settings=settings, **told)
+        names = Names(parse_names(given.pop("input_names")), parse_names(given.pop("target_names")))
+        data = AskedData(reading=_reading(given), names=names, **given)
+        return Asked(data=data, machine=machine, settings=settings, **told)
 
     source = {**_SOURCE, "hidden_order_seed": (HiddenByDefault if hidden else HiddenOrderSeed, None)}
-    return _adding("asked", source, {**_RUN, **_read_options("--split", "--split-tokens")}, build)
+    return _adding("asked", source, {**run, **_read_options("--split", "--split-tokens")}, build)
 
 
 def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
@@ -134,10 +156,11 @@ def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
 
 def _read_options(*split_names: str) -> _Added:
     usual = ReadOptions()
+    each = "a,b or FIRST..LAST: one token each."
     return {
         "format": (Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")], None),
-        "input_column": (Annotated[str | None, _data_option(help="Default: input, or problem.")], None),
-        "target_column": (Annotated[str | None, _data_option(help="Default: target, or answer.")], None),
+        "input_column": (Annotated[str | None, _data_option(help=f"Default: input, or problem. {each}")], None),
+        "target_column": (Annotated[str | None, _data_option(help=f"Default: target, or answer. {each}")], None),
         "separator": (Annotated[str, _data_option(help="Between input and target, in text.")], usual.separator),
         "split_tokens": (
             Annotated[str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")],

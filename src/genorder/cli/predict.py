@@ -10,6 +10,7 @@ import typer
 from genorder.cli import options
 from genorder.cli.console import emit_json, emit_line, say
 from genorder.data.readers import SPLITTERS, ReadOptions
+from genorder.data.readers.columns import sequences
 from genorder.data.readers.jsonl import parse_json, parse_object
 from genorder.data.readers.lines import numbered_lines, shown_name
 from genorder.data.readers.tokens import parse_tokens, shortened
@@ -78,9 +79,10 @@ def _parse_line(line: str, where: str, reading: ReadOptions) -> list[object]:
     text, splitter = line.strip(), SPLITTERS[reading.split]
     if text.startswith("{"):
         record = parse_object(text, where)
-        names = reading.input_columns
-        name = next((name for name in names if name in record), None)
-        if name is None:
-            raise InputError(f"{where}: no {names[0]!r} among the keys {shortened(sorted(record))}")
-        return parse_tokens(record[name], where, name, splitter)
+        columns = reading.input_among(record, where, "keys")
+        if columns is None:
+            expected = reading.input_column or "input"
+            raise InputError(f"{where}: no {expected!r} among the keys {shortened(sorted(record))}")
+        (tokens,) = sequences(columns, lambda name: [record[name]])
+        return parse_tokens(tokens, where, reading.input_column or columns[0], splitter)
     return parse_tokens(parse_json(text, where) if text.startswith("[") else text, where, "input", splitter)

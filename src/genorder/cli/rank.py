@@ -1,6 +1,5 @@
 """`genorder rank`: loss-profile given orders."""
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,20 +7,24 @@ import typer
 from rich.table import Table
 
 from genorder.cli import options
-from genorder.cli.console import duration, emit_json, progress_line, say, say_all, screen
+from genorder.cli.console import abbreviated, duration, emit_json, progress_line, say, say_all, screen
 from genorder.cli.reporting import kept
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
 from genorder.presets import resolve_exploration
+from genorder.profiling import RaceProgress
+from genorder.reports.board import board_in
+from genorder.reports.wording import by_name
 from genorder.runs import Source, rank_in, rank_run
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import RunDirectory
+from genorder.training import Progress
 
 _SHOWN = 20
 
 
-@options.with_run_options(hidden=True)
+@options.with_run_options(hidden=True, board=True)
 def rank(
     asked: options.Asked,
     candidates: Annotated[
@@ -52,18 +55,28 @@ def rank(
     def work(directory: RunDirectory) -> dict[str, Any]:
         say_all(source.told)
         say(f"{source.label}: {len(ranked)} orders; run directory {directory.path}")
-        with StopRequest() as stop, progress_line() as line:
-            return rank_in(
-                directory,
-                run,
-                workers=workers,
-                on_step=partial(line.training, "profiling"),
-                on_job=lambda number, done, total: line.jobs(f"race, round {number + 1}", done, total),
-                stop=stop,
-            )
+        with StopRequest() as stop, board_in(directory.path, asked.tensorboard) as board, progress_line() as line:
 
-    result = kept(run.place, work)
+            def on_step(progress: Progress) -> None:
+                line.training("profiling", progress)
+                if board:
+                    board.progress("profiling", progress)
+
+            def on_job(progress: RaceProgress) -> None:
+                line.racing(progress, _named(progress.best, source))
+                if board:
+                    board.race(progress)
+
+            return rank_in(directory, run, workers=workers, on_step=on_step, on_job=on_job, stop=stop)
+
+    result = kept(run.place, work, tensorboard=asked.tensorboard)
     emit_json(result) if asked.json else _show(result)
+
+
+def _named(order: Order, source: Source) -> str:
+    true = source.about_order(order).get("order_in_true_indices")
+    shown = f"{abbreviated(Order(tuple(true)))} (true indices)" if true else abbreviated(order)
+    return f"{shown}{by_name(order, source.names.targets)}"
 
 
 def _candidates(named: str | None, file: Path | None, source: Source, seed: int) -> list[Order]:
@@ -89,5 +102,7 @@ def _show(result: dict[str, Any]) -> None:
     type(screen)(soft_wrap=False).print(table)
     if len(ranking) > _SHOWN:
         say(f"and {len(ranking) - _SHOWN} more")
+    if "target_names" in result:
+        say(f"the first{by_name(ranking[0]['order'], result['target_names'])}")
     say("time: " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in result["seconds"].items()))
     say(f"all of them in {Path(result['run_dir']) / 'ranking.csv'}")

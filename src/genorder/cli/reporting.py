@@ -1,8 +1,10 @@
 """What a verb leaves in its run directory: the result, and the report."""
 
+import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from genorder.cli.console import say
@@ -11,16 +13,17 @@ from genorder.runs import Place, keep_result
 from genorder.store import RunDirectory
 
 
-def kept(place: Place, work: Callable[[RunDirectory], dict[str, Any]]) -> dict[str, Any]:
+def kept(place: Place, work: Callable[[RunDirectory], dict[str, Any]], *, tensorboard: bool = False) -> dict[str, Any]:
     """The result of `work`, or of an earlier run of the same command, with its report beside it."""
-    result, was_there = keep_result(place, work, command=sys.argv, around=reported)
+    around = partial(reported, tensorboard=tensorboard)
+    result, was_there = keep_result(place, work, command=sys.argv, around=around)
     if was_there:
         say(f"{place.path} holds the finished run of this command; showing its result")
     return result
 
 
 @contextmanager
-def reported(directory: RunDirectory) -> Iterator[None]:
+def reported(directory: RunDirectory, *, tensorboard: bool = False) -> Iterator[None]:
     """When the block ends, well or badly, the directory gets its report. An interrupted run gets none: it goes on."""
     try:
         yield
@@ -32,8 +35,17 @@ def reported(directory: RunDirectory) -> Iterator[None]:
         raise
     try:
         _report(directory)
+        if tensorboard:
+            _complete_board(directory)
     except InputError as error:  # a full disk must not take back a finished run
         say(f"warning: no report was written: {error}")
+
+
+def _complete_board(directory: RunDirectory) -> None:
+    from genorder.reports.board import FOLDER, complete_board
+
+    complete_board(directory.path)
+    say(f"for TensorBoard: tensorboard --logdir {shlex.quote(str(directory.path / FOLDER))}")
 
 
 def _report(directory: RunDirectory) -> None:

@@ -21,12 +21,14 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
 from genorder.presets import resolve
+from genorder.reports.board import TRAINING, board_in
+from genorder.reports.wording import by_name
 from genorder.runs import Source, train_in, train_run
 from genorder.store import RunDirectory
-from genorder.training import CHECKPOINT_SECONDS
+from genorder.training import CHECKPOINT_SECONDS, Progress
 
 
-@options.with_run_options(hidden=False)
+@options.with_run_options(hidden=False, board=True)
 def train(
     asked: options.Asked,
     order: Annotated[str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")] = "forward",
@@ -48,10 +50,20 @@ def train(
 
     def work(directory: RunDirectory) -> dict[str, Any]:
         _introduce(planned.run, source, directory)
-        with StopRequest() as stop, training_progress("training", resolved.training.steps) as show:
-            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=show, stop=stop)
+        with (
+            StopRequest() as stop,
+            board_in(directory.path, asked.tensorboard) as board,
+            training_progress(TRAINING, resolved.training.steps) as show,
+        ):
 
-    result = kept(planned.place, work)
+            def on_progress(progress: Progress) -> None:
+                show(progress)
+                if board:
+                    board.progress(TRAINING, progress)
+
+            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop)
+
+    result = kept(planned.place, work, tensorboard=asked.tensorboard)
     emit_json(result) if asked.json else _show(result)
 
 
@@ -62,7 +74,7 @@ def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> N
     counts = ", ".join(f"{len(part)} {name}" for name, part in named)
     widths = f"{splits.input_width} inputs, {splits.target_width} targets, {len(splits.train.vocabulary)} tokens"
     say(f"{source.label}: {counts} samples; {widths}")
-    say(f"order {abbreviated(run.order)}; run directory {directory.path}")
+    say(f"order {abbreviated(run.order)}{by_name(run.order, source.names.targets)}; run directory {directory.path}")
 
 
 def _show(result: dict[str, Any]) -> None:
@@ -99,6 +111,6 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
         say(f"[{group}]")
         for name, value in values.items():
             say(f"{name} = {value}")
-    say(f"order {abbreviated(run.order)}")
+    say(f"order {abbreviated(run.order)}{by_name(run.order, source.names.targets)}")
     say(f"{plan['parameters']:,} parameters, {plan['steps']:,} steps on {run.device.type}")
     say(f"about {duration(plan['estimated_seconds'])} on this machine ({1000 * per_step:.0f} ms per step)")

@@ -3,6 +3,7 @@
 from genorder.data.checks import Finding, check_dataset
 from genorder.data.dataset import PackedRows, SequenceDataset, share_vocabulary
 from genorder.data.encoding import Batch, EncodedDataset, arrange, encode, encode_for_exploring
+from genorder.data.names import Names, given_names, parse_names
 from genorder.data.readers import ReadOptions, read_dataset, read_jsonl, write_dataset, write_jsonl
 from genorder.data.splits import Splits, split_dataset
 from genorder.data.summary import Summary, summarise
@@ -12,6 +13,7 @@ __all__ = [
     "Batch",
     "EncodedDataset",
     "Finding",
+    "Names",
     "PackedRows",
     "ReadOptions",
     "SequenceDataset",
@@ -22,6 +24,8 @@ __all__ = [
     "check_dataset",
     "encode",
     "encode_for_exploring",
+    "given_names",
+    "parse_names",
     "read_dataset",
     "read_jsonl",
     "share_vocabulary",

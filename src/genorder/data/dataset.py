@@ -1,12 +1,13 @@
 """Pairs of input and target token sequences, as packed integer arrays: memory follows the number of tokens."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from genorder.data.names import Names
 from genorder.data.vocabulary import Vocabulary
 from genorder.errors import InputError
 from genorder.store import fingerprint, fingerprint_arrays
@@ -95,6 +96,7 @@ class SequenceDataset:
     inputs: PackedRows
     targets: PackedRows
     vocabulary: Vocabulary
+    names: Names = field(default_factory=Names)  # of its places, where the data has them
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.targets):
@@ -147,17 +149,18 @@ class SequenceDataset:
         return self if samples >= len(self) else self.take(np.arange(samples))
 
     def take(self, rows: NDArray[np.integer]) -> "SequenceDataset":
-        return SequenceDataset(self.inputs.take(rows), self.targets.take(rows), self.vocabulary)
+        return replace(self, inputs=self.inputs.take(rows), targets=self.targets.take(rows))
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> "SequenceDataset":
         """The same sequences, numbered by another vocabulary, which must hold every token."""
         if vocabulary == self.vocabulary:
             return self
         ids = vocabulary.ids_from(self.vocabulary)
-        return SequenceDataset(
-            PackedRows(ids[self.inputs.tokens], self.inputs.offsets),
-            PackedRows(ids[self.targets.tokens], self.targets.offsets),
-            vocabulary,
+        return replace(
+            self,
+            inputs=PackedRows(ids[self.inputs.tokens], self.inputs.offsets),
+            targets=PackedRows(ids[self.targets.tokens], self.targets.offsets),
+            vocabulary=vocabulary,
         )
 
     def fingerprint(self) -> str:

@@ -2,7 +2,7 @@
 
 from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
-from genorder.profiling.race import Contestant, RaceConfig, RaceResult, race, race_steps
+from genorder.profiling.race import Contestant, RaceConfig, RaceProgress, RaceResult, race, race_steps
 from genorder.profiling.scoring import (
     RacingConfig,
     Scores,
@@ -18,6 +18,7 @@ __all__ = [
     "Profile",
     "ProfilerConfig",
     "RaceConfig",
+    "RaceProgress",
     "RaceResult",
     "RacingConfig",
     "Scores",

@@ -73,6 +73,23 @@ class RaceJob:
 
 @final
 @dataclass(frozen=True, eq=False)
+class RaceProgress:
+    """How far a race is when one more of its jobs is done."""
+
+    round: int  # from 0
+    done: int  # jobs of the round, this one among them
+    total: int
+    order: Order  # of this job
+    repeat: int  # which of its order's trainings in the round, from 0
+    curve: list[float] = field(repr=False)  # its training losses
+    loss: float  # its validation loss; infinite if training diverged
+    best: Order  # of the jobs of the round that are done
+    best_loss: float
+    seconds_left: float  # of the whole race, by the time that its steps took so far
+
+
+@final
+@dataclass(frozen=True, eq=False)
 class Contestant:
     order: Order
     losses: list[float]  # validation loss after each round it took part in; infinite if training diverged
@@ -126,10 +143,10 @@ def kept_after_round(losses: Sequence[float], config: RaceConfig) -> int:
     return min(kept, sum(loss <= max(best * (1 + config.far), best + _CLEARLY) for loss in losses))
 
 
-def race_steps(config: RaceConfig, contestants: int) -> int:
-    """Training steps of a whole race in which the share decides, for estimates."""
+def race_steps(config: RaceConfig, contestants: int, first_round: int = 0) -> int:
+    """Training steps of a race, from a round on, in which the share decides; for estimates."""
     total = 0
-    for steps in config.round_steps:
+    for steps in config.round_steps[first_round:]:
         total += steps * contestants * config.seeds
         contestants = max(1, math.ceil(config.kept_share * contestants))
     return total
@@ -145,10 +162,10 @@ def race(
     folder: Path,
     journal: Journal,
     workers: int | None = None,
-    on_job: Callable[[int, int, int], None] | None = None,
+    on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> RaceResult:
-    """Race the orders; `on_job(round, done, total)` tells how far. Finished jobs are in the journal.
+    """Race the orders; `on_job` is told how far it is. Finished jobs are in the journal.
 
     `workers` processes share the jobs; None: one per thread that this process uses, and at most one per core. Raises
     InputError for no orders.
@@ -160,7 +177,7 @@ def race(
     device = train.inputs_NW.device.type
     if workers is None:
         workers = min(torch.get_num_threads(), usable_cores()) if device == "cpu" else 1
-    seconds = 0.0
+    seconds, trained = 0.0, 0
     outcomes: dict[Order, list[dict[str, Any]]] = {order: [] for order in running}
     left_after: dict[Order, int] = {}
     predictions_N = validation.target_lengths_N.cpu().numpy() + 1
@@ -171,11 +188,16 @@ def race(
             for repeat in range(config.seeds)
         ]
         results: list[dict[str, Any] | None] = [None] * len(jobs)
+        losses = [math.inf] * len(jobs)
+        later = race_steps(config, math.ceil(config.kept_share * len(running)), number + 1)
         for done, (index, result) in enumerate(_results(jobs, journal, workers, stop), start=1):
             results[index] = result
             seconds += result["seconds"]
+            trained += steps
+            losses[index] = _merge([result], predictions_N)["loss"]
             if on_job:
-                on_job(number, done, len(jobs))
+                left = ((len(jobs) - done) * steps + later) * seconds / trained / workers
+                on_job(_progress(number, done, jobs, index, losses, result["curve"], left))
         for place, order in enumerate(running):
             own = results[place * config.seeds : (place + 1) * config.seeds]
             outcomes[order].append(_merge([result for result in own if result is not None], predictions_N))
@@ -204,6 +226,32 @@ def race(
             for order in ranked
         ],
         seconds / workers,
+    )
+
+
+def _progress(
+    number: int,
+    done: int,
+    jobs: list[RaceJob],
+    index: int,
+    losses: list[float],
+    curve: list[float],
+    seconds_left: float,
+) -> RaceProgress:
+    """After the job of this index; `losses` are infinite for jobs that are not done."""
+    best = min(range(len(jobs)), key=losses.__getitem__)
+    job = jobs[index]
+    return RaceProgress(
+        round=number,
+        done=done,
+        total=len(jobs),
+        order=Order(job.order),
+        repeat=index % job.config.seeds,
+        curve=curve,
+        loss=losses[index],
+        best=Order(jobs[best].order),
+        best_loss=losses[best],
+        seconds_left=seconds_left,
     )
 
 

@@ -8,10 +8,11 @@ from typing import Any, Literal, final
 
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.reports.wording import abbreviated, visible
+from genorder.reports.wording import abbreviated, listed, visible
 from genorder.store import FinishedJob, read_status
 
 State = Literal["finished", "running", "interrupted", "failed"]
+NAME_WIDTH = 40  # of a column's name: it must fit beside a figure
 TRAINED = {"model": "found order", "given": "given order"}  # folders of trained models
 
 
@@ -73,13 +74,13 @@ class ReportedRun:
         return self._name("input_names", column, "x")
 
     def _name(self, names: str, column: int, letter: str) -> str:
-        known = self.config.get("data", {}).get(names)
-        return visible(str(known[column])) if known and column < len(known) else f"{letter}{column}"
+        known = self.config.get("labels", {}).get(names)
+        return visible(str(known[column]), NAME_WIDTH) if known and column < len(known) else f"{letter}{column}"
 
     def order_text(self, order: list[int], most: int = 24) -> str:
         """Names of the stored columns in the sequence of emission."""
-        names = [self.target(column) for column in order[:most]]
-        return " ".join(names) if len(order) <= most else f"{' '.join(names)} … ({len(order)} targets)"
+        names = listed([self.target(column) for column in order[:most]])
+        return names if len(order) <= most else f"{names} … ({len(order)} targets)"
 
     def true_text(self, order: list[int]) -> str:
         """The order in the true indices of a built-in task, in short form; empty where none are known."""

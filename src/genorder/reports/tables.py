@@ -11,7 +11,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from genorder.reports.run import TRAINED, ReportedRun
-from genorder.reports.wording import visible
+from genorder.reports.wording import listed, visible
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "number", "rate", "seconds", "mark"]
@@ -83,7 +83,7 @@ def dependency_table(run: ReportedRun) -> Table | None:
     for step, target in enumerate(run.order):
         dependency = by_target[target]
         parents = [run.input(i) for i in dependency["inputs"]] + [run.target(i) for i in dependency["targets"]]
-        rows.append((step, run.target(target), " ".join(parents) or "nothing", dependency["loss"]))
+        rows.append((step, run.target(target), listed(parents) or "nothing", dependency["loss"]))
     return Table(
         (Column("step", "count"), Column("target"), Column("computed from"), Column("loss given those", "number")), rows
     )
@@ -160,7 +160,7 @@ def known_as(run: ReportedRun, order: list[int]) -> str:
 
 def _curve_name(run: ReportedRun, row: dict[str, Any]) -> str:
     """Short, for a legend."""
-    first = " ".join(run.target(column) for column in row["order"][:4])
+    first = listed([run.target(column) for column in row["order"][:4]])
     return f"{row['rank']}: {known_as(run, row['order']) or f'{first} …'}"
 
 

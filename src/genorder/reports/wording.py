@@ -1,13 +1,16 @@
 """How numbers, times and tokens are written, on the screen and in reports."""
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
     from genorder.orders import Order
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate, private use, line separators
+
+NAME_WIDTH = 24  # signs of a column's name in a line of text
+_NAMES = 20  # of an order in a line of text
 
 
 def percent(rate: float) -> str:
@@ -49,6 +52,19 @@ def visible(text: str, most: int = 60) -> str:
 
 def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\u{ord(character):04x}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """One after the other, told apart also where a name holds spaces."""
+    return (", " if any(" " in name for name in names) else " ").join(names)
+
+
+def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
+    """The user's own names of the targets in the sequence of the order, to stand behind its indices; may be empty."""
+    if not names:
+        return ""
+    shown = [visible(names[column], NAME_WIDTH) for column in order]
+    return f", by name: {listed(shown[:_NAMES])}{' ...' if len(shown) > _NAMES else ''}"
 
 
 def count_of(amount: int, thing: str) -> str:

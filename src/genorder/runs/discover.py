@@ -11,7 +11,8 @@ from genorder.discovery import Discovery, Watcher, budget_within, discover, new_
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
 from genorder.presets import DiscoveryConfig, parse_setting
-from genorder.runs.keeping import Machine, Place, place_of
+from genorder.profiling import RaceProgress
+from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
 from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.store import RunDirectory, read_config
@@ -138,9 +139,9 @@ def within_time(run: DiscoveryRun, directory: RunDirectory) -> DiscoveryRun:
 
 
 def discover_in(
-    directory: RunDirectory, run: DiscoveryRun, *, watcher: Watcher | None = None, stop: StopRequest | None = None
+    directory: RunDirectory, run: DiscoveryRun, *, watchers: Sequence[Watcher] = (), stop: StopRequest | None = None
 ) -> dict[str, Any]:
-    result = discover(run.discovery, directory, watcher=_Teller(directory, watcher), stop=stop)
+    result = discover(run.discovery, directory, watcher=_Teller(directory, watchers), stop=stop)
     for row in (result, *result["race"], *result["proposed"]["proposals"]):
         row |= run.source.about_order(Order(tuple(row["order"])))
     return result
@@ -149,25 +150,25 @@ def discover_in(
 @final
 @dataclass(frozen=True)
 class _Teller:
-    """Tells how far a discovery is to those who ask for the run's status, and to its watcher."""
+    """Tells how far a discovery is to those who ask for the run's status, and to its watchers."""
 
     directory: RunDirectory
-    watcher: Watcher | None
+    watchers: Sequence[Watcher]
 
     def progress(self, stage: str, progress: Progress) -> None:
-        if self.watcher:
-            self.watcher.progress(stage, progress)
+        for watcher in self.watchers:
+            watcher.progress(stage, progress)
         self.directory.write_progress({"stage": stage, **vars(progress)})
 
     def stage(self, stage: Stage) -> None:
-        if self.watcher:
-            self.watcher.stage(stage)
+        for watcher in self.watchers:
+            watcher.stage(stage)
 
     def proposed(self, proposed: SearchResult) -> None:
-        if self.watcher:
-            self.watcher.proposed(proposed)
+        for watcher in self.watchers:
+            watcher.proposed(proposed)
 
-    def race(self, round_number: int, done: int, total: int) -> None:
-        if self.watcher:
-            self.watcher.race(round_number, done, total)
-        self.directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
+    def race(self, progress: RaceProgress) -> None:
+        for watcher in self.watchers:
+            watcher.race(progress)
+        self.directory.write_progress(race_told(progress))

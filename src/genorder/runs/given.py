@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from genorder.data import ReadOptions, SequenceDataset, Splits, Vocabulary, read_dataset, read_jsonl, write_jsonl
+from genorder.data import (
+    Names,
+    ReadOptions,
+    SequenceDataset,
+    Splits,
+    Vocabulary,
+    read_dataset,
+    read_jsonl,
+    write_jsonl,
+)
 from genorder.errors import InputError
 from genorder.runs.source import (
     AnyConfig,
@@ -33,20 +42,21 @@ _EXPECTED_SPLIT = "a SequenceDataset, a path, or a pair of lists (inputs, target
 
 
 def configure_given(
-    resolve: Callable[..., AnyConfig], given: Given, own: Mapping[str, GivenSplit | None]
+    resolve: Callable[..., AnyConfig], given: Given, own: Mapping[str, GivenSplit | None], names: Names
 ) -> tuple[AnyConfig, Source]:
     """The configuration and the data, as `configure` gives them for a file or a task.
 
-    `own` are validation and test samples that are not to be cut off the data, by name.
+    `own` are validation and test samples that are not to be cut off the data, by name; `names` are those of the places.
     """
     own = {name: split for name, split in own.items() if split is not None}
     files = {name: str(split) for name, split in own.items() if isinstance(split, str | Path)}
     if isinstance(given, TaskData | Splits):
         if own:
             raise InputError(f"{' and '.join(own)} given, but the dataset is split already; leave them out")
-        return _configure_splits(resolve, given)
+        config, source = _configure_splits(resolve, given)
+        return config, source.named(names)
     if isinstance(given, str | Path) and len(files) == len(own):
-        return configure(resolve, AskedData(data=str(given), **files))  # type: ignore[arg-type]
+        return configure(resolve, AskedData(data=str(given), names=names, **files))  # type: ignore[arg-type]
     dataset = _dataset(given, "dataset", _EXPECTED)
     datasets, _ = read_own_splits(files, dataset, "the dataset", ReadOptions())
     datasets |= {
@@ -56,7 +66,7 @@ def configure_given(
     whole = resolve(train_samples=len(dataset), held_out=held_out)
     splits = split_for_run(dataset, whole.samples, datasets)
     _refuse_empty(splits)
-    return resolve(**numbers_of(splits, datasets)), Source(splits, "data", _description(splits))
+    return resolve(**numbers_of(splits, datasets)), Source(splits, "data", _description(splits)).named(names)
 
 
 def _configure_splits(resolve: Callable[..., AnyConfig], given: TaskData | Splits) -> tuple[AnyConfig, Source]:

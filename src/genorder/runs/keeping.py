@@ -9,8 +9,10 @@ from typing import Any, final
 
 import torch
 
+from genorder.data import Names
 from genorder.errors import Interrupted
 from genorder.execution import choose_device, describe_machine, set_threads, using_threads
+from genorder.profiling import RaceProgress
 from genorder.runs.finished import gone, lost_models
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
@@ -92,22 +94,44 @@ def keep_result(
     with (
         using_threads(threads),
         RunDirectory.open(
-            place.path, place.described, command=command, environment=describe_machine(), free=place.free
+            place.path,
+            place.described,
+            command=command,
+            environment=describe_machine(),
+            free=place.free,
+            labels=place.source.names.to_dict(),
         ) as directory,
         around(directory) if around else nullcontext(),
         _failure_noted(directory),
     ):
-        result = directory.read_result()
-        if result is not None and place.suffices(result):
-            _warn_of_lost_models(directory.path, result)
+        names = Names.from_dict(directory.labels)
+        found = directory.read_result()
+        if found is not None and place.suffices(found):
+            _warn_of_lost_models(directory.path, found)
+            result = _named(found, names)
+            if result != found:
+                directory.write_result(result)
             return result, True
         if threads != usual:
             _log.warning("%s was begun with %d threads, on which bits depend: it keeps to them", place.path, threads)
         directory.forget_result()
         keep_data(place.source, directory.path)
-        result = to_plain(work(directory))
+        result = _named(to_plain(work(directory)), names)
         directory.write_result(result)
         return result, False
+
+
+def race_told(progress: RaceProgress) -> dict[str, Any]:
+    """How far a race is, for those who ask for the run's status."""
+    return {"stage": "race", "round": progress.round + 1, "jobs": progress.done, "of": progress.total}
+
+
+def _named(result: dict[str, Any], names: Names) -> dict[str, Any]:
+    """The result with the user's own names, also of a finished run whose names have changed since."""
+    named = {**result, **names.to_dict()}
+    if names.targets and "order" in result:
+        named["order_in_names"] = [names.targets[column] for column in result["order"]]
+    return named
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order
 from genorder.presets import ExplorationConfig
-from genorder.profiling import profile_orders, race
-from genorder.runs.keeping import Machine, Place, place_of
+from genorder.profiling import RaceProgress, profile_orders, race
+from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
 from genorder.training import CheckpointFolder, Progress
@@ -67,20 +67,20 @@ def rank_in(
     *,
     workers: int | None = None,
     on_step: Callable[[Progress], None] | None = None,
-    on_job: Callable[[int, int, int], None] | None = None,
+    on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> dict[str, Any]:
-    """`on_job` is told the round, and how many of how many of its runs are done."""
+    """`on_step` is told how far the mixture run is, `on_job` how far the race."""
 
     def tell_step(progress: Progress) -> None:
         if on_step:
             on_step(progress)
         directory.write_progress({"stage": "profile", **vars(progress)})
 
-    def tell_job(round_number: int, done: int, total: int) -> None:
+    def tell_job(progress: RaceProgress) -> None:
         if on_job:
-            on_job(round_number, done, total)
-        directory.write_progress({"stage": "race", "round": round_number + 1, "jobs": done, "of": total})
+            on_job(progress)
+        directory.write_progress(race_told(progress))
 
     train, validation = encode_for_exploring(run.source.splits, run.machine.device)
     work = _Work(run, train, validation, directory, stop)
@@ -127,7 +127,7 @@ class _Work:
         seconds = {"train": profile.train_seconds, "score": profile.score_seconds}
         return {"ranking": ranking, "seconds": seconds, "curve_steps": profile.curve_steps}
 
-    def race(self, workers: int | None, on_job: Callable[[int, int, int], None]) -> dict[str, Any]:
+    def race(self, workers: int | None, on_job: Callable[[RaceProgress], None]) -> dict[str, Any]:
         raced = race(
             self.train,
             self.validation,

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, final
 
-from genorder.data import ReadOptions, SequenceDataset, Splits, split_dataset
+from genorder.data import Names, ReadOptions, SequenceDataset, Splits, split_dataset
 from genorder.data.readers import STANDARD_INPUT, Known, is_no_file, own_options, read_file, shown_name
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
@@ -40,10 +40,19 @@ class Source:
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
     told: tuple[str, ...] = ()  # what was understood of a file, for the user
+    names: Names = field(default_factory=Names)  # of the places of inputs and targets, where the user has any
 
     @property
     def length(self) -> int:
         return self.splits.target_width
+
+    def named(self, given: Names) -> "Source":
+        """With these names, or where none are given those of the data. Raises InputError for a wrong number of them."""
+        widths = self.splits.input_width, self.splits.target_width
+        own = self.splits.train.names.cut(*widths)
+        names = Names(given.inputs or own.inputs, given.targets or own.targets)
+        names.check(*widths)
+        return replace(self, names=names)
 
     def candidate_source(self) -> CandidateSource:
         """What candidate sets refer to: the true order of a built-in task, the given one of a file."""
@@ -80,6 +89,7 @@ class AskedData:
     task: str | None = None
     length: str | None = None
     hidden_order_seed: int | None = None
+    names: Names = field(default_factory=Names)  # of its places, in place of those that the data has itself
 
     def __post_init__(self) -> None:
         if (self.data is None) == (self.task is None):
@@ -111,10 +121,10 @@ def configure(resolve: Callable[..., AnyConfig], asked: AskedData) -> tuple[AnyC
     """
     if asked.data is None:
         resolved = resolve()
-        return resolved, _from_task(asked, resolved.samples)
+        return resolved, _from_task(asked, resolved.samples).named(asked.names)
     whole = resolve(train_samples=_EVERYTHING, held_out=dict.fromkeys(asked.own_splits, _EVERYTHING))
     source = _from_file(asked, whole.samples)
-    return resolve(**numbers_of(source.splits, asked.own_splits)), source
+    return resolve(**numbers_of(source.splits, asked.own_splits)), source.named(asked.names)
 
 
 def numbers_of(splits: Splits, own: Iterable[str]) -> dict[str, Any]:

@@ -149,7 +149,10 @@ class AnyOrder(OwnModelSearch):
         for number, wanted in enumerate(self._round_steps(config, share)):
             training = config.training.model_copy(update={"steps": wanted})
             short = config.model_copy(update={"training": training})
-            seconds += _trained(problem, model, short, name, derive_seed(seed, "round", number), folder / str(number))
+            seconds += _trained(
+                problem, model, short, f"{name}, round {number + 1}",
+                derive_seed(seed, "round", number), folder / str(number),
+            )  # fmt: skip
             steps += training.steps
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
             rng = numpy_generator(derive_seed(seed, "random orders"))
@@ -160,7 +163,9 @@ class AnyOrder(OwnModelSearch):
         best = reading.orders[0]
         sparse = copy.deepcopy(model)
         if reading.learnt and _fits(steps + config.graph_steps, share):
-            seconds += self._sparsen(problem, sparse, best, derive_seed(seed, "graph"), folder / "graph")
+            seconds += self._sparsen(
+                problem, sparse, best, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph"
+            )
         graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
         others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
         rows = proposals(reading, oracle, others)[: self._orders(problem)]
@@ -173,12 +178,14 @@ class AnyOrder(OwnModelSearch):
             "steps": steps,
         }
 
-    def _sparsen(self, problem: SearchProblem, model: RoutedModel, order: Order, seed: int, folder: Path) -> float:
+    def _sparsen(
+        self, problem: SearchProblem, model: RoutedModel, order: Order, name: str, seed: int, folder: Path
+    ) -> float:
         """Let each target read only what it is computed from, when they are emitted in this order."""
         config = problem.any_order
         training = config.training.model_copy(update={"steps": config.graph_steps})
         short = config.model_copy(update={"training": training})
-        return _trained(problem, model, short, "graph", seed, folder, order) if config.graph_steps else 0.0
+        return _trained(problem, model, short, name, seed, folder, order) if config.graph_steps else 0.0
 
 
 def _fits(steps: int, share: int | None) -> bool:

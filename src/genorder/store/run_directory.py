@@ -25,6 +25,7 @@ from genorder.store.lock import LOCK_NAME, PID_NAME, RunLock, lock_holder
 
 _log = logging.getLogger(__name__)
 
+_LABELS = "labels"  # in config.json: what the user calls things
 _CONFIG = "config.json"
 _ENVIRONMENT = "environment.json"
 _JOURNAL = "journal.sqlite"
@@ -42,9 +43,10 @@ _CHANGING = (_JOURNAL, f"{_JOURNAL}-wal", _RESULT, _FAILURE)  # with what there 
 class RunDirectory:
     """A run directory that this process holds: `open` takes it, `close` or leaving `with` gives it back."""
 
-    def __init__(self, path: Path, journal: Journal, held: ExitStack) -> None:
+    def __init__(self, path: Path, labels: dict[str, Any], journal: Journal, held: ExitStack) -> None:
         """Not for callers: use `open`."""
         self.path = path
+        self.labels = labels
         self.journal = journal
         self._held = held
 
@@ -57,11 +59,13 @@ class RunDirectory:
         command: Sequence[str],
         environment: Mapping[str, Any],
         free: Collection[str] = (),
+        labels: Mapping[str, Any] | None = None,
     ) -> Self:
         """Start the run of `config` in `path`, or continue it if it was started there.
 
         `environment` (versions, device) is kept for the reader; it has no say in whether a run may continue. Neither
-        have the entries of `config` that are `free`: the run goes on with their new values.
+        have the entries of `config` that are `free`: the run goes on with their new values. Nor have `labels`, what
+        the user calls things: a later start may change them, and those that it does not give stay.
 
         Raises InputError if the directory cannot be written, is held by another process, belongs to another
         configuration (the message lists the differences) or holds files that are not a run's.
@@ -73,13 +77,13 @@ class RunDirectory:
         with ExitStack() as stack:
             stack.enter_context(RunLock(path, command=command))
             _refuse_foreign(path)  # again: only now can no other process be filling it
-            _start_or_continue(path, to_plain(config), free)
+            kept = _start_or_continue(path, to_plain(config), free, to_plain(labels or {}))
             _remove_leftovers(path)
             with refusing_write_errors(path):
                 (path / _FAILURE).unlink(missing_ok=True)  # a new start is a new chance
             _note_start(path, command, environment)
             journal = stack.enter_context(Journal(path / _JOURNAL))
-            return cls(path, journal, stack.pop_all())
+            return cls(path, kept, journal, stack.pop_all())
 
     def checkpoints(self, name: str) -> Path:
         """The directory, made if absent, for the checkpoints of the job `name`."""
@@ -214,20 +218,30 @@ def read_config(path: Path | str) -> dict[str, Any] | None:
     return _read_object(Path(path) / _CONFIG)
 
 
-def _start_or_continue(path: Path, config: dict[str, Any], free: Collection[str]) -> None:
-    saved = _read_object(path / _CONFIG)
-    if saved is None:
+def _start_or_continue(
+    path: Path, config: dict[str, Any], free: Collection[str], labels: dict[str, Any]
+) -> dict[str, Any]:
+    """The labels that the run has from now on."""
+    saved = read_config(path)
+    known = (saved or {}).get(_LABELS, {})
+    labels = {**known, **labels}
+    config = {**config, **({_LABELS: labels} if labels else {})}
+    if saved is not None:
+        _refuse_other(path, saved, config, (*free, _LABELS))
+    if config != saved:
         write_json_atomic(path / _CONFIG, config)
-        return
-    differences = config_differences({**saved, **{name: config[name] for name in free}}, config)
+    return labels
+
+
+def _refuse_other(path: Path, saved: dict[str, Any], config: dict[str, Any], free: Collection[str]) -> None:
+    """Raises InputError where the configurations differ in more than what is free."""
+    differences = config_differences(*({k: v for k, v in one.items() if k not in free} for one in (saved, config)))
     if differences:
         lines = differences[:_DIFFERENCES_SHOWN]
         if len(differences) > len(lines):
             lines.append(f"and {len(differences) - len(lines)} more")
         head = f"{path} holds a run of another configuration; choose another --out, or ask for the same:"
         raise InputError("\n  ".join([head, *lines]))
-    if config != saved:
-        write_json_atomic(path / _CONFIG, config)
 
 
 def _remove_leftovers(path: Path) -> None:

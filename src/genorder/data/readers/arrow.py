@@ -1,6 +1,6 @@
 """Parquet files and datasets of the `datasets` library, by the extra `hf`, which is loaded when it is first needed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers.collect import Batch
+from genorder.data.readers.columns import Columns
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
 from genorder.errors import InputError
@@ -26,25 +27,27 @@ def is_saved_dataset(path: str) -> bool:
 def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
     parquet = _extra("pyarrow.parquet", path)
     with _refusing_errors(path), parquet.ParquetFile(path) as file:
-        fields = options.columns_among(file.schema_arrow.names, path, "columns")
+        columns = options.columns_among(file.schema_arrow.names, path, "columns")
         first = 1
-        for part in file.iter_batches(batch_size=_BATCH, columns=list(fields)):
-            yield _batch(part.column(fields[0]).to_pylist(), part.column(fields[1]).to_pylist(), first, fields)
+        for part in file.iter_batches(batch_size=_BATCH, columns=columns.all):
+            yield _batch(columns, lambda name: part.column(name).to_pylist(), first)  # noqa: B023
             first += part.num_rows
 
 
 def read_datasets(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
     dataset = _loaded(path)
-    fields = options.columns_among(dataset.column_names, path, "columns")
+    columns = options.columns_among(dataset.column_names, path, "columns")
     first = 1
     with _refusing_errors(path):
-        for part in dataset.with_format(None).select_columns(list(fields)).iter(batch_size=_BATCH):
-            yield _batch(part[fields[0]], part[fields[1]], first, fields)
-            first += len(part[fields[0]])
+        for part in dataset.with_format(None).select_columns(columns.all).iter(batch_size=_BATCH):
+            yield _batch(columns, lambda name: list(part[name]), first)  # noqa: B023
+            first += len(part[columns.all[0]])
 
 
-def _batch(inputs: list[Any], targets: list[Any], first: int, fields: tuple[str, str]) -> Batch:
-    return Batch(list(inputs), list(targets), range(first, first + len(inputs)), fields, kind=": row ")
+def _batch(columns: Columns, column: Callable[[str], list[Any]], first: int) -> Batch:
+    inputs, targets = columns.sides(column)
+    places = range(first, first + len(inputs))
+    return Batch(inputs, targets, places, columns.fields, kind=": row ", names=columns.names)
 
 
 def _loaded(path: str) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genorder.data.dataset import PackedRows, SequenceDataset
+from genorder.data.names import Names
 from genorder.data.readers.problems import Problems
 from genorder.data.readers.tokens import LONGEST, SPLITTERS, parse_tokens, shortened
 from genorder.data.vocabulary import Vocabulary
@@ -27,6 +28,7 @@ class Batch(NamedTuple):
     places: Sequence[int]  # the line or row of each, for error messages
     fields: tuple[str, str] = ("input", "target")
     kind: str = ":"  # between a file's name and a place
+    names: Names = Names()  # of columns that hold one token each
     again: "Callable[[], Batch] | None" = None  # the same samples read with more care, where these are unusable
 
 
@@ -100,8 +102,10 @@ def collect(
     numbers, inputs, targets = _TokenNumbers(), _Column(), _Column()
     splitter = SPLITTERS[split]
     samples = 0
+    names = Names()
     with _no_search_for_cycles():
         for batch in batches:
+            names = batch.names or names
             rows = _plain_rows(batch, splitter)
             if rows is None or (known and not known.hold(chain(*rows))):
                 rows = _checked_rows(batch.again() if batch.again else batch, splitter, problems, known)
@@ -115,7 +119,7 @@ def collect(
         raise InputError(f"{problems.name} holds no samples; expected {expected}")
     vocabulary = Vocabulary.of(numbers.tokens)
     ids = vocabulary.ids_from(Vocabulary(tuple(numbers.tokens)))
-    return SequenceDataset(inputs.packed(ids), targets.packed(ids), vocabulary)
+    return SequenceDataset(inputs.packed(ids), targets.packed(ids), vocabulary, names)
 
 
 @contextmanager

@@ -31,11 +31,12 @@ def _quick_batch(first: int, lines: list[bytes], options: ReadOptions, careful: 
     """
     try:
         records = list(map(orjson.loads, lines))
-        fields = options.columns_among(records[0], "", "keys")
-        inputs, targets = ([record[field] for record in records] for field in fields)
+        columns = options.columns_among(records[0], "", "keys")
+        inputs, targets = columns.sides(lambda name: [record[name] for record in records])
     except (ValueError, KeyError, TypeError, InputError):
         return None
-    return Batch(inputs, targets, range(first, first + len(lines)), fields, again=careful)
+    places = range(first, first + len(lines))
+    return Batch(inputs, targets, places, columns.fields, again=careful, names=columns.names)
 
 
 def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> Batch:
@@ -49,14 +50,16 @@ def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problem
                 problems.blank_lines += 1
                 continue
             record = parse_object(line, where)
-            fields = options.columns_among(record, where, "keys")
+            columns = options.columns_among(record, where, "keys")
         except UnicodeDecodeError as error:
             problems.add(not_text(where, error), hopeless=b"\0" in raw)
         except InputError as error:
             problems.add(str(error), hopeless=b"\0" in raw)
         else:
-            batch.inputs.append(record[fields[0]])
-            batch.targets.append(record[fields[1]])
+            inputs, targets = columns.sides(lambda name: [record[name]])  # noqa: B023
+            batch.inputs.extend(inputs)
+            batch.targets.extend(targets)
+            batch = batch._replace(fields=columns.fields, names=columns.names)
             batch.places.append(number)  # type: ignore[attr-defined]
     return batch
 

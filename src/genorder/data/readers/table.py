@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers.collect import Batch
+from genorder.data.readers.columns import Columns
 from genorder.data.readers.lines import text_blocks
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -34,23 +35,30 @@ def _batches(path: str, options: ReadOptions, problems: Problems, delimiter: str
     place, header = first
     where = f"{problems.name}:{place}"
     try:
-        fields = options.columns_among(header, where, "columns")
+        columns = options.columns_among(header, where, "columns")
     except InputError as error:
         hint = "; for tab-separated tokens without a header: --format int2int" if delimiter == _TAB else ""
         raise InputError(f"{error}{hint}") from None
-    columns = [header.index(field) for field in fields]
-    batch = Batch([], [], [], fields)
+    places: list[int] = []
+    kept: list[list[str]] = []
     for place, row in rows:
         if len(row) != len(header):
             problems.add(f"{problems.name}:{place}: {len(row)} columns; expected {len(header)} as in the header")
             continue
-        batch.inputs.append(row[columns[0]])
-        batch.targets.append(row[columns[1]])
-        batch.places.append(place)  # type: ignore[attr-defined]
-        if len(batch.inputs) == _BATCH:
-            yield batch
-            batch = Batch([], [], [], fields)
-    yield batch
+        places.append(place)
+        kept.append(row)
+        if len(kept) == _BATCH:
+            yield _batch(places, kept, header, columns)
+            places, kept = [], []
+    yield _batch(places, kept, header, columns)
+
+
+def _batch(places: list[int], rows: list[list[str]], header: list[str], columns: Columns) -> Batch:
+    def column(name: str) -> list[str]:
+        place = header.index(name)
+        return [row[place] for row in rows]
+
+    return Batch(*columns.sides(column), places, columns.fields, names=columns.names)
 
 
 def _rows(path: str, problems: Problems, delimiter: str) -> Iterator[tuple[int, list[str]]]:
