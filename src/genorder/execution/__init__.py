@@ -1,7 +1,15 @@
 """Where and how work runs."""
 
 from genorder.execution.interrupt import StopRequest
-from genorder.execution.machine import DEVICES, choose_device, describe_machine, set_threads
+from genorder.execution.machine import DEVICES, choose_device, describe_machine, flushing_denormals, set_threads
 from genorder.execution.workers import map_jobs
 
-__all__ = ["DEVICES", "StopRequest", "choose_device", "describe_machine", "map_jobs", "set_threads"]
+__all__ = [
+    "DEVICES",
+    "StopRequest",
+    "choose_device",
+    "describe_machine",
+    "flushing_denormals",
+    "map_jobs",
+    "set_threads",
+]
