@@ -1,12 +1,14 @@
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
 import torch
 
 from genorder.errors import InputError
-from genorder.execution import DEVICES, choose_device, describe_machine, set_threads
+from genorder.execution import DEVICES, choose_device, describe_machine, flushing_denormals, set_threads
 
 
 @pytest.fixture
@@ -72,3 +74,23 @@ def test_description_is_for_json_and_names_what_matters(restored_threads: None) 
     assert described["python"].startswith("3.")
     assert described["cores"] == os.cpu_count()
     assert described["processor"].strip()
+
+
+def test_denormals_are_zero_in_the_block_only() -> None:
+    torch.set_flush_denormal(False)
+    tiny = torch.full((4,), 1e-39)
+    with flushing_denormals():
+        assert not (tiny * 1.5).any()
+        with flushing_denormals():
+            pass
+        assert not (tiny * 1.5).any()
+    assert (tiny * 1.5).all()
+
+
+def test_the_threads_that_are_set_take_denormals_for_zero() -> None:
+    """In a fresh process: torch's threads inherit it from the one that starts them."""
+    script = (
+        "import torch; from genorder.execution import set_threads; set_threads(2);"
+        "assert not (torch.full((4_000_000,), 1e-39) * 1.5).any()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

@@ -57,11 +57,28 @@ def using_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+@contextmanager
+def flushing_denormals() -> Iterator[None]:
+    """Numbers below 1e-38 count as zero in the block, on this thread and those that it starts.
+
+    Gradients of tokens that are almost never predicted get that small, and processors take many times longer for them:
+    training with some hundred tokens becomes half as fast without this.
+    """
+    tiny = torch.full((1,), 1e-39)
+    before = bool((tiny + tiny == 0).item())
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
+
+
 def set_threads(threads: int | None) -> int:
     """Use that many threads for tensors (None: one per core this process may use). Returns the number."""
     cores = usable_cores()
     if threads is not None and not 1 <= threads <= 4 * cores:
         raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
+    torch.set_flush_denormal(True)  # now, since the threads that torch starts later inherit it: `flushing_denormals`
     torch.set_num_threads(threads or cores)
     return torch.get_num_threads()
 

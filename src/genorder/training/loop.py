@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from genorder.errors import GenorderError, Interrupted
-from genorder.execution import StopRequest
+from genorder.execution import StopRequest, flushing_denormals
 from genorder.seeding import derive_seed
 from genorder.training.checkpoint import CheckpointFolder, TrainingState, collect_tensors, restore_tensors
 from genorder.training.config import TrainingConfig
@@ -66,7 +66,7 @@ def fit(
     record = _Record(model, optimizer, config, checkpoints)
     last_checkpoint = time.monotonic()
     model.train()
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
         for step in range(record.done, config.steps):
             # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
             torch.manual_seed(derive_seed(seed, "step", step))
