@@ -74,6 +74,7 @@ def discover(
     explore_only: bool = False,
     baseline: bool = True,
     constraints: Constraints | None = None,
+    also: Iterable[OrderLike] = (),
     workers: int | None = None,
     device: str = "auto",
     threads: int | None = None,
@@ -86,7 +87,8 @@ def discover(
     `strategy` is one of `genorder discover --strategy`, or a Search of one's own; `auto` is the default one, any-order.
     `seconds` limits the time for exploring, `max_runs` and `max_candidates` its profiling runs. `explore_only` stops
     before the final training; `baseline` trains the given order too. Only orders that meet the `constraints` are
-    searched and raced, and those that none can meet are refused. `config` is a TOML file of settings. `threads`
+    searched and raced, and those that none can meet are refused. `also` are orders of your own that are raced beside
+    those that the search proposes. `config` is a TOML file of settings. `threads`
     are torch's; None leaves them as they are. `watcher` is told how far the run is.
     """
     if constraints is not None and not isinstance(constraints, Constraints):
@@ -111,6 +113,7 @@ def discover(
         explore_only=explore_only,
         baseline=baseline,
         constraints=constraints,
+        also=deduplicated(_order(order, source.length) for order in also),
     )
     run = checked(run)  # what is refused leaves no run directory
     result, _ = keep_result(

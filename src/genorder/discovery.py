@@ -60,6 +60,7 @@ class Discovery:
     explore_only: bool = False
     baseline: bool = True  # train the given order too
     constraints: Constraints = field(default_factory=Constraints)  # that the order must meet
+    also: tuple[Order, ...] = ()  # orders of the user's own that are raced too
 
     def final_run(self, order: Order) -> FixedOrderRun:
         return FixedOrderRun(self.splits, order, self.config.final_run(), derive_seed(self.seed, "final"), self.device)
@@ -75,7 +76,7 @@ def discover(
     if watcher:
         watcher.proposed(proposed)
 
-    finalists = deduplicated([*_finalists(proposed), *_beside_proposals(problem)])
+    finalists = deduplicated([*_finalists(proposed), *_beside_proposals(problem, discovery.also)])
     raced = race(
         problem.train,
         problem.validation,
@@ -191,10 +192,10 @@ def _allowed(proposed: SearchResult, problem: SearchProblem) -> SearchResult:
     return dataclasses.replace(proposed, proposals=list(unique.values()))
 
 
-def _beside_proposals(problem: SearchProblem) -> list[Order]:
-    """The given order and its reverse, which are raced too where they are allowed."""
+def _beside_proposals(problem: SearchProblem, also: tuple[Order, ...]) -> list[Order]:
+    """What is raced too: the user's own, the given order and its reverse, the last two where they are allowed."""
     both = Order.forward(problem.length), Order.reverse(problem.length)
-    return [order for order in both if problem.constraints.allows(order)]
+    return deduplicated([*also, *(order for order in both if problem.constraints.allows(order))])
 
 
 def _finalists(proposed: SearchResult) -> list[Order]:
@@ -222,7 +223,7 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
-    finalists = problem.count_orders(discovery.search.finalists + len(_beside_proposals(problem)))
+    finalists = problem.count_orders(discovery.search.finalists + len(_beside_proposals(problem, discovery.also)))
     parts["race"] = race_step * race_steps(discovery.config.race, finalists)
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1

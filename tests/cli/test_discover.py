@@ -12,6 +12,7 @@ import pytest
 from cli_helpers import ENVIRONMENT, PROGRAM, Genorder, files_under
 
 from genorder.cli import discover
+from genorder.orders import parse_order
 from genorder.search.strategies import STRATEGIES
 from genorder.tasks import make_task, stored_columns
 
@@ -148,6 +149,24 @@ def test_no_baseline(genorder: Genorder) -> None:
     assert result["success_rate_given_order"] is None
     assert not Path("r/given").exists()
     assert "in the given order" not in genorder(*COMMAND, "--no-baseline", "--out", "r").err
+
+
+def test_orders_of_ones_own_are_raced_too(genorder: Genorder) -> None:
+    also = ("--also", "2,0,3,1", "--also", "random:7", "--also", "2,0,3,1")
+    plain = genorder(*COMMAND, "--explore-only", "--json").result()
+    result = genorder(*COMMAND, "--explore-only", *also, "--out", "r", "--json").result()
+    random = list(parse_order("random:7", 4))
+    raced = {tuple(row["order"]) for row in result["race"]}
+    assert raced == {(2, 0, 3, 1), tuple(random), *(tuple(row["order"]) for row in plain["race"])}
+    assert json.loads(Path("r/config.json").read_text())["also"] == [[2, 0, 3, 1], random]
+    assert without_time(result["proposed"]) == without_time(plain["proposed"])
+
+
+def test_hand_designed_orders_are_raced_too(genorder: Genorder) -> None:
+    command = ("discover", "--task", "delay-sine", "--length", "8", *SMALL, *DEPTH_2, "--explore-only", "--json")
+    result = genorder(*command, "--also", "hand").result()
+    true_orders = {tuple(row["order_in_true_indices"]) for row in result["race"]}
+    assert true_orders >= {tuple(order) for order in make_task("delay-sine", "8").hand_designed_orders().values()}
 
 
 def test_data_file(genorder: Genorder, data: Path) -> None:
@@ -373,6 +392,11 @@ PAPER = f"{TASK} --strategy global-local"
         (f"{TASK} --keep-first 1 --before 3<0", "--before 3<0 contradicts --keep-first 1, by which column 0 comes*"),
         (f"{TASK} --keep-last 1 --before 3<1", "--before 3<1 contradicts --keep-last 1, by which column 1 comes*"),
         (f"{PAPER} --init pool.json --keep-first 1", "initial pool pool.json: none of its orders meets --keep-*"),
+        (f"{TASK} --also 0,1,2", "0,1,2: the order has length 3, expected 4"),
+        (f"{TASK} --also nonsense", "'nonsense' is not an order: expected forward, reverse, random:SEED,*"),
+        (f"{TASK} --also hand", "there are no hand-designed orders for this data; the delay networks have five each"),
+        (f"{TASK} --also 1,0,2,3 --keep-first 1", "the order 1 0 2 3 that is to be raced too is not allowed: --keep-*"),
+        (TASK + "".join(f" --also random:{n}" for n in range(12)), "* orders of your own to race; expected at most 8*"),
         (f"{TASK} --workers 0", "Invalid value for '--workers': *"),
         (f"{TASK} --preset big", "--preset 'big': expected one of cpu, paper"),
         ("discover --task square --length 2-4 --strategy soft-permutation", "soft-permutation needs targets of one*"),

@@ -26,7 +26,7 @@ from genorder.cli.reporting import kept
 from genorder.discovery import TRAININGS, estimated_seconds, new_problem, unsettled_seconds
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import Constraints, Order, parse_before
+from genorder.orders import Constraints, Order, deduplicated, parse_before, parse_candidates, parse_order
 from genorder.presets import flat_settings, resolve_discovery
 from genorder.profiling import RaceProgress
 from genorder.reports.board import board_in
@@ -44,6 +44,7 @@ from genorder.runs import (
 from genorder.search import Budget, SearchResult, Stage
 from genorder.search.reading import NOTHING_LEARNT
 from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
+from genorder.seeding import numpy_generator
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
@@ -64,6 +65,14 @@ def discover(
     max_candidates: Annotated[int | None, typer.Option(help="Candidates of one profiling run at most.")] = None,
     explore_only: Annotated[bool, typer.Option("--explore-only", help="Stop before the final training.")] = False,
     baseline: Annotated[bool, typer.Option(help="Train the given order too, to compare.")] = True,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORDER",
+            help="Race this order too; repeat for more: reverse, random:SEED, a JSON FILE, 0,3,1,2, or hand (the "
+            "hand-designed ones of a delay network).",
+        ),
+    ] = None,
     keep_first: options.KeepFirst = 0,
     keep_last: options.KeepLast = 0,
     groups: options.Groups = 1,
@@ -95,6 +104,7 @@ def discover(
         explore_only=explore_only,
         baseline=baseline,
         constraints=constraints,
+        also=_own_orders(also or [], source),
     )
     run = checked(run, anew=dry_run)
     if dry_run:
@@ -108,6 +118,17 @@ def discover(
         tensorboard=asked.tensorboard,
     )
     emit_json(result) if asked.json else _show(result)
+
+
+def _own_orders(texts: list[str], source: Source) -> list[Order]:
+    """Those that are raced beside what the search proposes."""
+    found: list[Order] = []
+    for text in texts:
+        if text == "hand":
+            found += parse_candidates(text, source.candidate_source(), numpy_generator(0))  # none of them is random
+        else:
+            found.append(parse_order(text, source.length))
+    return deduplicated(found)
 
 
 def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> dict[str, Any]:

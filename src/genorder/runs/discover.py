@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, final
 
 from genorder.discovery import Discovery, Watcher, budget_within, discover, new_problem
+from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
 from genorder.presets import DiscoveryConfig, parse_setting
 from genorder.profiling import RaceProgress
 from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
-from genorder.search import Budget, Search, SearchProblem, SearchResult, Stage
+from genorder.search import MOST_PROPOSALS, Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.store import RunDirectory, read_config
 from genorder.training import Progress
 
@@ -47,8 +48,11 @@ def discovery_run(
     explore_only: bool,
     baseline: bool,
     constraints: Constraints | None = None,
+    also: Sequence[Order] = (),
 ) -> DiscoveryRun:
+    """Raises InputError for orders of the user's own that the constraints forbid, or that are too many for a race."""
     constraints = constraints or Constraints()
+    _check_also(also, constraints)
     discovery = Discovery(
         splits=source.splits,
         source=source.candidate_source(),
@@ -61,6 +65,7 @@ def discovery_run(
         explore_only=explore_only,
         baseline=baseline,
         constraints=constraints,
+        also=tuple(also),
     )
     described = {
         "verb": "discover",
@@ -74,8 +79,19 @@ def discovery_run(
         "config": config.model_dump(),
         "seed": seed,
         **({"constraints": constraints.to_dict()} if constraints else {}),
+        **({"also": [list(order) for order in also]} if also else {}),
     }
     return DiscoveryRun(discovery, source, _place(out, described, source, machine), seconds)
+
+
+def _check_also(also: Sequence[Order], constraints: Constraints) -> None:
+    if len(also) > MOST_PROPOSALS:
+        raise InputError(
+            f"{len(also)} orders of your own to race; expected at most {MOST_PROPOSALS}: `genorder rank` compares more"
+        )
+    for order in also:
+        if not constraints.allows(order):
+            raise InputError(f"the order {order.short()} that is to be raced too is not allowed: {constraints}")
 
 
 def _place(out: Path | None, described: dict[str, Any], source: Source, machine: Machine) -> Place:
