@@ -29,7 +29,7 @@ from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult, any_o
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
 from genorder.search.graph_sorts import topological_sorts
-from genorder.search.reading import gain_graph, graph_order
+from genorder.search.reading import Reading, gain_graph, graph_order, verdict
 from genorder.store import Journal
 from genorder.tasks import make_task, task_splits
 from genorder.training import TrainingConfig
@@ -244,6 +244,26 @@ def test_the_order_of_a_recurrence_is_found(tmp_path: Path, hidden: int | None, 
     assert losses["best"] == pytest.approx(result.proposals[0].loss)
     assert losses["advantage_over_random"] == pytest.approx(losses["random"] - losses["best"])
     assert losses["advantage_over_random"] > 4 * losses["its_standard_error"] > 0
+
+
+def reading_of(best: float, second: float, blind: float = 2.0, targets: int = 10) -> Reading:
+    """Of two constructions; random orders are no better than a blind guess."""
+    rng = np.random.default_rng(0)
+    noise_N = 0.01 * rng.random(50)
+    orders = [Order.forward(targets), Order.reverse(targets)]
+    losses_CN = np.array([best + noise_N, second + noise_N])
+    gains = Gains(np.zeros(targets), np.zeros((targets, targets)), np.zeros((targets, targets)))
+    return Reading(orders, losses_CN, np.array([blind - noise_N]), blind, gains, None)
+
+
+def test_what_is_left_of_all_targets_may_be_less_than_half_of_one() -> None:
+    """Then it does not matter that another construction failed, as where relations have no direction."""
+    assert reading_of(0.05, 1.0).settled
+    assert "other constructions were worse" in verdict(reading_of(0.05, 1.0))[1]
+    assert verdict(reading_of(0.05, 0.05))[1].startswith("The constructions agree")
+    assert not reading_of(0.15, 1.0).settled  # one target of ten may be misplaced
+    assert not reading_of(0.05, 1.0, targets=100).settled
+    assert reading_of(0.15, 0.15).settled
 
 
 @pytest.mark.parametrize("shortest", [None, 1])
