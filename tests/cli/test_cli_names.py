@@ -99,3 +99,23 @@ def test_a_wrong_number_of_names_leaves_nothing(genorder: Genorder, verb: str) -
     refused = genorder(*verb.split(), *WIDE, "--target-names", "a,b", "--out", "r").error()
     assert refused == "2 target names were given; the data has 3 targets: give one for each"
     assert not Path("r").exists()
+
+
+def test_files_of_ones_own_have_the_same_columns(genorder: Genorder) -> None:
+    """A range is what stands between its ends in each file: in another sequence, these may be other columns."""
+    rows = [line.split(",") for line in Path("wide.csv").read_text().splitlines()[:50]]
+    for name, sequence in (("moved", (3, 4, 5, 0, 1, 2)), ("other", (0, 1, 2, 3, 5, 4))):
+        Path(f"{name}.csv").write_text("\n".join(",".join(row[column] for column in sequence) for row in rows))
+    command = ("train", *WIDE, *TINY, "--steps", 4, "--out", "r", "--json", "--test")
+    said = genorder(*command, "other.csv").error()
+    assert "the test samples have the inputs mass, speed, wind and the targets first step, end; expected those" in said
+    assert genorder(*command, "moved.csv").result()["target_names"] == ["first step", "sum", "end"]
+
+
+def test_predict_reads_a_key_for_each_token(genorder: Genorder) -> None:
+    columns = ("--input-column", "mass,speed,wind", "--target-column", "sum,end")
+    assert genorder("train", "wide.csv", *columns, *TINY, "--steps", 4, "--out", "r").code == 0
+    predict = ("predict", "--model", "r", "--threads", 1)
+    objects = b'{"wind": 3, "mass": 1, "speed": "2", "end": 0}\n'
+    assert genorder(*predict, stdin=objects).out == genorder(*predict, stdin=b"1 2 3\n").out
+    assert "no 'mass,speed,wind' among the keys" in genorder(*predict, stdin=b'{"mass": 1, "speed": 2}\n').error()

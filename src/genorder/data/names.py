@@ -22,6 +22,11 @@ class Names:
     def __bool__(self) -> bool:
         return bool(self.inputs or self.targets)
 
+    def __str__(self) -> str:
+        """`the inputs a, b and the targets c, d`."""
+        sides = (("inputs", self.inputs), ("targets", self.targets))
+        return " and ".join(f"the {kind} {', '.join(names)[:60]}" for kind, names in sides if names)
+
     def check(self, inputs: int, targets: int) -> None:
         """Raises InputError unless there is a name of its own for each of so many places."""
         for kind, names, places in (("input", self.inputs, inputs), ("target", self.targets, targets)):

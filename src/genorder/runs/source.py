@@ -163,8 +163,12 @@ def split_for_run(
 ) -> Splits:
     """At most as many samples as `sizes` says; of `dataset`, at most a tenth for each split that is not one's `own`.
 
-    With `again`, the sizes are those that an earlier split had in the end.
+    With `again`, the sizes are those that an earlier split had in the end. Raises InputError for splits of one's own
+    whose columns have other names.
     """
+    for name, split in own.items():
+        if dataset.names and split.names and split.names != dataset.names:  # such as a range in a table of another sort
+            raise InputError(f"the {name} samples have {split.names}; expected those of the data: {dataset.names}")
     held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
     splits = split_dataset(
         dataset,
