@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from genorder import discovery as module
-from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, undecided
+from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, surpassing, undecided
 from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
@@ -313,3 +313,32 @@ def test_who_left_the_race_early_is_not_among_the_undecided() -> None:
     orders = [Order((0, 1)), Order((1, 0))]
     raced = RaceResult([contestant(orders[1], 1.0, tied=True), contestant(orders[0], 1.0, left_after=0)])
     assert undecided(raced, orders, 0.05) == [orders[1]]
+
+
+@pytest.mark.parametrize(
+    ("shown", "winner"),
+    [
+        ({}, None),
+        ({0: 0.5}, None),  # not far enough below what the best reached in the race
+        ({0: 0.3}, 0),
+        ({0: 0.1, 1: 0.3}, None),  # the race's best is one of them
+        ({0: 0.3, 2: 0.3}, 2),  # then the race decides between them
+    ],
+)
+def test_what_the_search_has_shown_overrules_a_race_that_ended_too_early(
+    shown: dict[int, float], winner: int | None
+) -> None:
+    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
+    raced = RaceResult([contestant(orders[1], 0.7), contestant(orders[2], 0.9), contestant(orders[0], 1.6)])
+    standing = surpassing(raced, {orders[index]: loss for index, loss in shown.items()})
+    assert (standing is None) == (winner is None)
+    if standing and winner is not None:
+        assert undecided(standing, orders, 0.05) == [orders[winner]]
+
+
+def test_an_order_that_left_the_race_early_can_overrule_it() -> None:
+    orders = [Order((0, 1)), Order((1, 0))]
+    raced = RaceResult([contestant(orders[1], 0.7), contestant(orders[0], 1.6, left_after=0)])
+    standing = surpassing(raced, {orders[0]: 0.01})
+    assert standing is not None
+    assert undecided(standing, orders, 0.05) == [orders[0]]

@@ -1,7 +1,8 @@
 """Propose orders, race them, train the winner, evaluate it: the way from a dataset to a model, on one page."""
 
 import dataclasses
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol, final
@@ -33,6 +34,7 @@ from genorder.training import Progress
 # What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
 _RACING_SAVES = {True: 20.0, False: 4.0}
+_FAR_BELOW = 0.5  # of the race's best loss, that a search must have shown to overrule it
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 TRAININGS = {_WINNER: "training the winner", _GIVEN: "training the given order"}  # what watchers are told of them
 
@@ -89,13 +91,16 @@ def discover(
         on_job=watcher.race if watcher else None,
         stop=stop,
     )
-    winner, *tied = undecided(raced, finalists, discovery.config.race.close)
+    shown = {proposal.order: proposal.loss for proposal in proposed.proposals if proposal.loss is not None}
+    standing = surpassing(raced, shown)
+    winner, *tied = undecided(standing or raced, finalists, discovery.config.race.close)
     result: dict[str, Any] = {
         "order": list(winner),
         "tied_orders": [list(order) for order in tied],
         "strategy": discovery.search.name,
         "proposed": proposed.to_dict(),
         "race": raced.to_dict(),
+        "race_overruled": standing is not None,
         "given_order": list(given),
         "constraints": discovery.constraints.to_dict() if discovery.constraints else None,
         "seed": discovery.seed,
@@ -108,16 +113,29 @@ def discover(
     return result
 
 
+def surpassing(raced: RaceResult, shown: Mapping[Order, float]) -> RaceResult | None:
+    """The race among those whose loss, as the search's own model has `shown`, is far below that of the race's best.
+
+    None if there are none, or the best is among them. What takes long to learn may not have been learnt when a race
+    ends, and then its best is the best of those that never will be.
+    """
+    best = raced.contestants[0]
+    far_below = _FAR_BELOW * best.losses[-1]
+    standing = [one for one in raced.contestants if shown.get(one.order, math.inf) < far_below and not one.diverged]
+    return RaceResult(standing) if standing and best not in standing else None
+
+
 def undecided(raced: RaceResult, finalists: list[Order], close: float) -> list[Order]:
     """The orders that the race could not separate from its best, in the sequence of the proposals: they decide then.
 
     Short trainings on which nothing was learnt yet differ by chance, even if significantly.
     """
-    best = raced.contestants[0].losses[-1]
+    first = raced.contestants[0]
+    best = first.losses[-1]
     within = {
         contestant.order
         for contestant in raced.contestants
-        if contestant.left_after is None
+        if contestant.left_after == first.left_after
         and (contestant.tied_with_best or contestant.losses[-1] <= best * (1 + close))
         and not contestant.diverged
     }

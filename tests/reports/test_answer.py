@@ -94,6 +94,15 @@ def test_caveats() -> None:
     assert "One model was read" in caveats(one)[0]
 
 
+def test_a_race_that_was_overruled_is_told() -> None:
+    run = known_run()
+    overruled = with_result(run, race_overruled=True)
+    best = number(run.result["race"][0]["losses"][-1])
+    assert f"its best loss, {best} in another order, is far above the 0.2 that" in " ".join(caveats(overruled))
+    explored = {name: value for name, value in overruled.result.items() if name != "success_rate"}
+    assert "The search decided, not the race" in answer(dataclasses.replace(run, result=explored)).sentence
+
+
 def test_wording() -> None:
     assert [number(value) for value in (0, 0.00156733, 3.17213, 12345.6, 1.5e-7)] == [
         "0", "0.001567", "3.172", "12,346", "1.50e-07",

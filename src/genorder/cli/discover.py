@@ -30,7 +30,7 @@ from genorder.orders import Constraints, Order, deduplicated, parse_before, pars
 from genorder.presets import flat_settings, resolve_discovery
 from genorder.profiling import RaceProgress
 from genorder.reports.board import board_in
-from genorder.reports.wording import NAME_WIDTH, by_name, visible
+from genorder.reports.wording import NAME_WIDTH, by_name, race_overruled, visible
 from genorder.runs import (
     DiscoveryRun,
     Source,
@@ -254,7 +254,9 @@ def _show(result: dict[str, Any]) -> None:
     if result["tied_orders"]:
         others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
         say(f"the race could not separate it from these, so the search's ranking decided: {others}")
-    if result["order"] != result["proposed"]["proposals"][0]["order"]:
+    if result.get("race_overruled"):
+        say(f"the race did not decide: {race_overruled(result)}")
+    elif result["order"] != result["proposed"]["proposals"][0]["order"]:
         say("the race preferred it to the order that the search put first")
     if "cost_ratio" in result:
         say(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")

@@ -6,7 +6,7 @@ from typing import Any, final
 from genorder.orders import Constraints
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import ranked_rows
-from genorder.reports.wording import count_of, number, percent, percent_range, told, visible
+from genorder.reports.wording import count_of, number, percent, percent_range, race_overruled, told, visible
 
 _FEW_TEST, _FEW_TRAINING = 200, 1_000  # samples below which a reader is warned
 _AGREED = 0.95  # share of pairs of targets in the same sequence, below which models of different seeds disagree
@@ -50,7 +50,9 @@ def _of_discovery(run: ReportedRun) -> Answer:
     result = run.result
     lead = f"Emit the targets in this order: {_named(run, run.order)}"
     if "success_rate" not in result:
-        return Answer(f"{lead}. It wins the race of short trainings; no model was trained to the end.", _raced(run))
+        overruled = result.get("race_overruled")
+        why = "The search decided, not the race" if overruled else "It wins the race of short trainings"
+        return Answer(f"{lead}. {why}; no model was trained to the end.", _raced(run))
     evidence = [f"this order: {_success(result)}"]
     given = result.get("given")
     if result["order"] == result["given_order"]:
@@ -153,7 +155,9 @@ def _race_caveats(run: ReportedRun) -> list[str]:
     if diverged:
         found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")
     proposals = run.result.get("proposed", {}).get("proposals") or []
-    if proposals and proposals[0]["order"] != run.order:
+    if run.result.get("race_overruled"):
+        found.append(f"The race did not decide: {race_overruled(run.result)}.")
+    elif proposals and proposals[0]["order"] != run.order:
         found.append("The race preferred another order than the one that the search put first.")
     if run.verb == "discover" and "success_rate" not in run.result:
         found.append("Short trainings show which order learns faster, not whether the task is learnt in the end.")
