@@ -1,7 +1,6 @@
 """Propose orders, race them, train the winner, evaluate it: the way from a dataset to a model, on one page."""
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,7 +14,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import RaceProgress, RaceResult, race, race_steps, seconds_per_candidate
+from genorder.profiling import RaceProgress, RaceResult, far_below, race, race_steps, seconds_per_candidate
 from genorder.search import (
     MOST_PROPOSALS,
     Budget,
@@ -34,7 +33,6 @@ from genorder.training import Progress
 # What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
 _RACING_SAVES = {True: 20.0, False: 4.0}
-_FAR_BELOW = 0.5  # of the race's best loss, that a search must have shown to overrule it
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
 TRAININGS = {_WINNER: "training the winner", _GIVEN: "training the given order"}  # what watchers are told of them
 
@@ -78,6 +76,7 @@ def discover(
     if watcher:
         watcher.proposed(proposed)
 
+    shown = {proposal.order: proposal.loss for proposal in proposed.proposals if proposal.loss is not None}
     finalists = deduplicated([*_finalists(proposed), *_beside_proposals(problem, discovery.also)])
     raced = race(
         problem.train,
@@ -88,10 +87,10 @@ def discover(
         folder=directory.checkpoints("race"),
         journal=directory.journal,
         workers=discovery.workers,
+        shown=shown,
         on_job=watcher.race if watcher else None,
         stop=stop,
     )
-    shown = {proposal.order: proposal.loss for proposal in proposed.proposals if proposal.loss is not None}
     standing = surpassing(raced, shown)
     winner, *tied = undecided(standing or raced, finalists, discovery.config.race.close)
     result: dict[str, Any] = {
@@ -120,8 +119,9 @@ def surpassing(raced: RaceResult, shown: Mapping[Order, float]) -> RaceResult | 
     ends, and then its best is the best of those that never will be.
     """
     best = raced.contestants[0]
-    far_below = _FAR_BELOW * best.losses[-1]
-    standing = [one for one in raced.contestants if shown.get(one.order, math.inf) < far_below and not one.diverged]
+    standing = [
+        one for one in raced.contestants if far_below(shown.get(one.order), best.losses[-1]) and not one.diverged
+    ]
     return RaceResult(standing) if standing and best not in standing else None
 
 

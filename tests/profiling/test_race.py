@@ -108,6 +108,19 @@ def test_survivors(
     assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: o.indices)
 
 
+def test_an_order_that_a_search_has_learnt_stays_until_the_end(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as nobody in the race has come near what the search's own model has shown."""
+    orders = all_orders(4)[:8]
+    monkeypatch.setattr(RACE, "run_job", lambda job: {"losses": first_comes_first(job), "curve": [], "seconds": 0.0})
+    best = run(journal, orders, SHORT).contestants[0].losses[-1]
+    result = run(journal, orders, SHORT, shown={orders[-1]: 0.4 * best, orders[-2]: 0.6 * best})
+    rounds = {contestant.order: len(contestant.losses) for contestant in result.contestants}
+    assert rounds[orders[-1]] == rounds[orders[0]] == 3
+    assert rounds[orders[-2]] == 1
+
+
 def test_workers_change_nothing(tmp_path: Path) -> None:
     config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 2})
     results = [in_memory(tmp_path, f"{n}", FIVE[:2], config, workers=n) for n in (1, 2)]

@@ -2,7 +2,7 @@
 
 from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
-from genorder.profiling.race import Contestant, RaceConfig, RaceProgress, RaceResult, race, race_steps
+from genorder.profiling.race import Contestant, RaceConfig, RaceProgress, RaceResult, far_below, race, race_steps
 from genorder.profiling.scoring import (
     RacingConfig,
     Scores,
@@ -23,6 +23,7 @@ __all__ = [
     "RacingConfig",
     "Scores",
     "exact_scores",
+    "far_below",
     "plain_scores",
     "profile_orders",
     "race",

@@ -8,10 +8,11 @@ outcome.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -32,6 +33,7 @@ from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
 from genorder.training import BatchPlan, TrainingConfig, fit
 
 _CLEARLY = 0.1  # nats: two losses that are both nearly zero are not far apart
+_FAR_BELOW = 0.5  # of the best loss
 _THREADS = 1  # of a job, whatever the number of workers, which must not change a bit of the result
 
 
@@ -143,6 +145,14 @@ def kept_after_round(losses: Sequence[float], config: RaceConfig) -> int:
     return min(kept, sum(loss <= max(best * (1 + config.far), best + _CLEARLY) for loss in losses))
 
 
+def far_below(shown: float | None, best: float) -> bool:
+    """Is the loss that a search has shown in an order, if any, far below the best of a race so far?
+
+    Then the race is not over for that order: what it promises has not been learnt yet.
+    """
+    return shown is not None and shown < _FAR_BELOW * best
+
+
 def race_steps(config: RaceConfig, contestants: int, first_round: int = 0) -> int:
     """Training steps of a race, from a round on, in which the share decides; for estimates."""
     total = 0
@@ -162,11 +172,13 @@ def race(
     folder: Path,
     journal: Journal,
     workers: int | None = None,
+    shown: Mapping[Order, float] = MappingProxyType({}),
     on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> RaceResult:
     """Race the orders; `on_job` is told how far it is. Finished jobs are in the journal.
 
+    `shown` are losses that a search's own model has reached in orders: as long as they are `far_below`, those stay.
     `workers` processes share the jobs; None: one per thread that this process uses, and at most one per core. Raises
     InputError for no orders.
     """
@@ -204,9 +216,11 @@ def race(
         running.sort(key=lambda order: outcomes[order][-1]["loss"])
         if number + 1 == len(config.round_steps):
             break
-        kept = kept_after_round([outcomes[order][-1]["loss"] for order in running], config)
-        left_after |= dict.fromkeys(running[kept:], number)
-        running = running[:kept]
+        losses = [outcomes[order][-1]["loss"] for order in running]
+        kept = kept_after_round(losses, config)
+        leaving = [order for order in running[kept:] if not far_below(shown.get(order), losses[0])]
+        left_after |= dict.fromkeys(leaving, number)
+        running = [order for order in running if order not in left_after]
         if len(running) == 1:  # decided
             break
     dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
