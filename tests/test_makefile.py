@@ -29,7 +29,9 @@ def make(project: Path, *arguments: str, **programs: int) -> str:
     for name, code in programs.items():
         (folder / name).write_text(f"#!/bin/sh\nexit {code}\n")
         (folder / name).chmod(0o755)
-    environment = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+    outer = {"MAKEFLAGS", "MAKELEVEL", "MFLAGS"}  # of a make that runs these tests
+    environment = {name: value for name, value in os.environ.items() if name not in outer}
+    environment["PATH"] = f"{folder}:{environment['PATH']}"
     done = subprocess.run(["make", *arguments], cwd=project, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout

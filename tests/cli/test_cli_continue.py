@@ -86,7 +86,7 @@ def test_exploring_goes_on_to_the_whole_run(
 ) -> None:
     whole = genorder(*COMMAND, "--out", "whole", "--json").result()
     explored = genorder(*COMMAND, *out, "--explore-only", "--json").result()
-    monkeypatch.setattr(discover._Watcher, "race", lambda _, number, done, total: None)
+    monkeypatch.setattr(discover._Watcher, "race", lambda _, progress: None)
     done = {job["name"]: job["finished_at"] for job in jobs(genorder, explored)}
     result = genorder(*COMMAND, *out, "--json").result()
     assert without_time(result) == without_time(whole)

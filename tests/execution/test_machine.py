@@ -77,7 +77,6 @@ def test_description_is_for_json_and_names_what_matters(restored_threads: None) 
 
 
 def test_denormals_are_zero_in_the_block_only() -> None:
-    torch.set_flush_denormal(False)
     tiny = torch.full((4,), 1e-39)
     with flushing_denormals():
         assert not (tiny * 1.5).any()
@@ -87,10 +86,16 @@ def test_denormals_are_zero_in_the_block_only() -> None:
     assert (tiny * 1.5).all()
 
 
-def test_the_threads_that_are_set_take_denormals_for_zero() -> None:
-    """In a fresh process: torch's threads inherit it from the one that starts them."""
-    script = (
-        "import torch; from genorder.execution import set_threads; set_threads(2);"
-        "assert not (torch.full((4_000_000,), 1e-39) * 1.5).any()"
-    )
+def test_all_threads_take_denormals_for_zero() -> None:
+    """In a fresh process, whose only thread keeps to what it did outside of the block."""
+    script = """
+import torch
+from genorder.execution import flushing_denormals, set_threads
+set_threads(2)
+tiny = torch.full((4,), 1e-39)
+assert tiny.all() and 1e-310 > 0
+with flushing_denormals():
+    assert not (torch.full((4_000_000,), 1e-30) * 1e-9).any()
+assert (tiny * 1.5).all()
+"""
     subprocess.run([sys.executable, "-c", script], check=True)

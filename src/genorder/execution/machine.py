@@ -12,6 +12,7 @@ import torch
 
 from genorder.errors import InputError
 
+_SHARED = 1_000_000  # elements: enough that torch shares the work among its threads
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
@@ -59,7 +60,7 @@ def using_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def flushing_denormals() -> Iterator[None]:
-    """Numbers below 1e-38 count as zero in the block, on this thread and those that it starts.
+    """Numbers below 1e-38 count as zero in the block, on this thread and on those that torch starts in it.
 
     Gradients of tokens that are almost never predicted get that small, and processors take many times longer for them:
     training with some hundred tokens becomes half as fast without this.
@@ -78,8 +79,9 @@ def set_threads(threads: int | None) -> int:
     cores = usable_cores()
     if threads is not None and not 1 <= threads <= 4 * cores:
         raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
-    torch.set_flush_denormal(True)  # now, since the threads that torch starts later inherit it: `flushing_denormals`
     torch.set_num_threads(threads or cores)
+    with flushing_denormals():  # torch's threads inherit it for good when they start, so let them start now
+        torch.ones(_SHARED).mul_(2)
     return torch.get_num_threads()
 
 
