@@ -10,7 +10,7 @@ def topological_sorts(order: Order, graph: Sequence[Dependency], constraints: Co
     """Two sorts of the graph that was found with this order: level by level, and each target next to its parents.
 
     Where they leave a choice, the order decides, so that renaming the columns renames the sorts. What has no edge at
-    all keeps its step: to move it would change nothing that matters.
+    all comes first in the one, and keeps its step in the other.
     """
     units = constraints.units(len(order))
     unit_of = {target: number for number, unit in enumerate(units.free) for target in unit}
@@ -26,18 +26,18 @@ def topological_sorts(order: Order, graph: Sequence[Dependency], constraints: Co
         level_of[unit] = max((level_of[parent] + 1 for parent in parents[unit]), default=0)
     joined = {unit for edge in edges for unit in edge}
 
-    def sort(key: Callable[[int, dict[int, int]], int]) -> Order:
+    def sort(key: Callable[[int, dict[int, int]], int], moving: set[int]) -> Order:
         def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
             steps = {unit_of[target]: step for step, target in enumerate(emitted) if target in unit_of}
             due = in_order[len(steps)]
-            if due not in joined:
+            if due not in moving:
                 return available.index(due)
-            chosen = min(joined.intersection(available), key=lambda unit: (key(unit, steps), place_of[unit]))
+            chosen = min(moving.intersection(available), key=lambda unit: (key(unit, steps), place_of[unit]))
             return available.index(chosen)
 
         return units.sort(choose, sorted(edges))
 
     return [
-        sort(lambda unit, steps: level_of[unit]),
-        sort(lambda unit, steps: -max((steps[parent] for parent in parents[unit]), default=-1)),
+        sort(lambda unit, steps: level_of[unit], set(in_order)),
+        sort(lambda unit, steps: -max((steps[parent] for parent in parents[unit]), default=-1), joined),
     ]
