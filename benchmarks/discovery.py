@@ -8,12 +8,13 @@
 
 Runs `genorder discover` for every task and hidden-order seed (continuing what is there) and prints one line each: the
 cost of the order found, relative to the best (1.0 is optimal), what the search itself put first, the verdict, the
-success rate, and the seconds. The paper's rates are those of its Table 2 for the same kind of start: the best of four
-model sizes each.
+success rate, the seconds, and the most memory that any run so far has held. The paper's rates are those of its Table 2
+for the same kind of start: the best of four model sizes each.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -50,8 +51,8 @@ def main() -> None:
     options = parser.parse_args(own)
     start = further[further.index("--init") + 1] if "--init" in further else "random"
     paper = dict(zip(TASKS, PAPER.get((start, options.length), ()), strict=False))
-    print("| task | seed | cost ratio | of the first proposal | verdict | success | paper | propose | race | order |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    columns = "task | seed | cost ratio | first proposal | verdict | success | paper | propose | race | memory | order"
+    print(f"| {columns} |\n|{'---|' * (columns.count('|') + 1)}")
     optimal = runs = 0
     for task in options.tasks:
         for seed in range(options.first_seed, options.first_seed + options.seeds):
@@ -79,9 +80,11 @@ def line(task: str, seed: int, result: dict, paper: float | None) -> str:
     verdict = result["proposed"]["details"].get("verdict", "")
     order = " ".join(map(str, result["order_in_true_indices"]))
     seconds = result["seconds"]
+    published = "" if paper is None else f"{paper} %"
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     return (
         f"| {task} | {seed} | {result['cost_ratio']:.3f} | {first:.3f} | {verdict} | {success} "
-        f"| {'' if paper is None else f'{paper} %'} | {seconds['propose']:.0f} s | {seconds['race']:.0f} s "
+        f"| {published} | {seconds['propose']:.0f} s | {seconds['race']:.0f} s | {memory:.2f} GB "
         f"| {order if len(order) < 60 else order[:57] + '...'} |"
     )
 
