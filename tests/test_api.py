@@ -377,7 +377,7 @@ def test_a_call_continues_with_the_threads_that_it_began_with(data: TaskData, ca
     Path("r/journal.sqlite").unlink()
     torch.set_num_threads(2)
     assert without_time(small_training(data, out="r")) == without_time(first)
-    assert "r was begun with 1 threads, on which bits depend: it keeps to them" in caplog.text
+    assert "r was begun with --threads 1, on which bits depend: it keeps to that" in caplog.text
     assert torch.get_num_threads() == 2
 
 

@@ -144,6 +144,7 @@ def test_killed_in_a_search_and_continued(runs: Path) -> None:
     assert [step for step, _ in found["found order"][LOSS]][-1] == 8
 
 
+@pytest.mark.slow
 def test_killed_in_a_training_and_continued(runs: Path) -> None:
     """From a checkpoint: the steps after it come again, those before it do not."""
     arguments = ("train", *SQUARE_4, "--steps", 600, "--checkpoint-every", 0.3)

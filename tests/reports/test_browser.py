@@ -42,9 +42,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     return found
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "known", "comparison"])
-@pytest.mark.parametrize("width", [1200, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("kind", "width", "scheme"),
+    [
+        *((kind, *look) for kind in (*KINDS, "known", "comparison") for look in ((1200, "light"), (390, "dark"))),
+        ("discovery", 390, "light"),
+        ("discovery", 1200, "dark"),
+    ],
+)
 def test_it_draws_and_fits(browser: Any, pages: dict[str, Path], kind: str, width: int, scheme: str) -> None:
     size = {"width": width, "height": 800}
     with opened(browser, pages[kind].as_uri(), viewport=size, color_scheme=scheme) as watched:
@@ -143,8 +148,13 @@ def test_printing_is_light(browser: Any, pages: dict[str, Path], tmp_path: Path)
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core in .venv/axe: make setup installs it where npm is")
-@pytest.mark.parametrize("kind", ["discovery", "known", "ranking", "attention", "interrupted", "comparison"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("kind", "scheme"),
+    [
+        *((kind, "light") for kind in ("discovery", "known", "ranking", "attention", "interrupted", "comparison")),
+        *((kind, "dark") for kind in ("discovery", "attention")),  # all that have colours of their own
+    ],
+)
 def test_it_is_accessible(browser: Any, pages: dict[str, Path], kind: str, scheme: str) -> None:
     with opened(browser, pages[kind].as_uri(), bypass_csp=True, color_scheme=scheme) as watched:
         watched.page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true; })")

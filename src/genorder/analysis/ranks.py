@@ -7,7 +7,6 @@ from typing import final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import pearsonr, rankdata, spearmanr
 
 
 def rank_of(losses: ArrayLike, candidate: int) -> int:
@@ -44,6 +43,8 @@ def agreement(losses: ArrayLike, success_rates: ArrayLike) -> RankAgreement:
     rates = np.asarray(success_rates, dtype=float)
     if loss_values.shape != rates.shape or len(rates) < 2:
         raise ValueError(f"expected as many losses as success rates, two or more; got {len(loss_values)}, {len(rates)}")
+    from scipy.stats import pearsonr, rankdata, spearmanr  # slow to import
+
     loss_ranks, rate_ranks = rankdata(loss_values), rankdata(-rates)
     top = min(5, len(rates))
     finite = np.isfinite(loss_values)

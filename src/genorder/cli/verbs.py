@@ -1,5 +1,8 @@
 """The verbs, gathered."""
 
+from importlib.metadata import version
+from typing import Annotated
+
 import typer
 
 from genorder.cli import (
@@ -26,6 +29,23 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Find the order in which a Transformer should emit its target tokens so that training succeeds.",
 )
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"genorder {version('genorder')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("discover")(discover.discover)
 app.command("inspect")(inspect.inspect)
 app.command("tasks")(tasks.tasks)

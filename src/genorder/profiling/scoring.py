@@ -11,7 +11,6 @@ from typing import final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.stats import t as student_t
 from torch import Tensor
 
 from genorder.data import EncodedDataset, arrange
@@ -180,7 +179,9 @@ def surely_worse(losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64
     samples = losses_CN.shape[1]
     if samples < 2:
         return np.zeros(len(means), dtype=bool)
-    threshold = float(student_t.isf(level, samples - 1))
+    from scipy.special import stdtrit  # only where it is needed: to import scipy takes as long as a short command
+
+    threshold = -float(stdtrit(samples - 1, level))  # of Student's t
     worse: NDArray[np.bool_] = (differences > threshold * errors) | ~np.isfinite(means)
     worse[int(np.nanargmin(np.where(np.isfinite(means), means, np.inf)))] = False
     return worse

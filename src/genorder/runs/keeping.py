@@ -113,7 +113,7 @@ def keep_result(
                 directory.write_result(result)
             return result, True
         if threads != usual:
-            _log.warning("%s was begun with %d threads, on which bits depend: it keeps to them", place.path, threads)
+            _log.warning("%s was begun with --threads %d, on which bits depend: it keeps to that", place.path, threads)
         directory.forget_result()
         keep_data(place.source, directory.path)
         result = _named(to_plain(work(directory)), names)

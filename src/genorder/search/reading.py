@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
-import networkx
 import numpy as np
 from numpy.typing import NDArray
 
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
 from genorder.profiling.scoring import compare_with_best
+
+if TYPE_CHECKING:
+    import networkx
 
 NOTHING_LEARNT = "nothing learnt"  # a verdict
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
@@ -194,6 +196,8 @@ def gain_graph(gains: Gains, units: Units | None = None) -> "networkx.DiGraph[in
 
     With units, the nodes are their free ones: their own edges come first, then those of gains between their targets.
     """
+    import networkx  # slow to import
+
     targets = len(gains.alone_L)
     units = units or Constraints().units(targets)
     unit_of = {target: number for number, unit in enumerate(units.free) for target in unit}

@@ -10,7 +10,6 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
 from genorder.analysis.attention import mean_row_entropy, row_entropies
@@ -107,6 +106,8 @@ def order_matrix(order: Order) -> Tensor:
 
 def nearest_order(matrix_LL: NDArray[np.floating]) -> Order:
     """The permutation that holds the most of P's mass."""
+    from scipy.optimize import linear_sum_assignment  # slow to import
+
     targets, steps = linear_sum_assignment(matrix_LL, maximize=True)
     return Order.of(targets[np.argsort(steps)])
 
