@@ -13,7 +13,7 @@ import torch
 
 from genorder import discovery as module
 from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, surpassing, undecided
-from genorder.errors import InputError, Interrupted
+from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
 from genorder.presets import DiscoveryConfig, resolve_discovery
@@ -223,6 +223,23 @@ def test_without_the_given_order(tmp_path: Path) -> None:
     assert (result["given"], result["success_rate_given_order"]) == (None, None)
     assert not (tmp_path / "run" / "given").exists()
     assert result["weights_sha256"] == whole["weights_sha256"]
+
+
+def test_a_given_order_that_cannot_be_trained_does_not_cost_the_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained = module.train_and_evaluate
+
+    def diverging(*arguments: Any, name: str, **options: Any) -> dict[str, Any]:
+        if name == "given":
+            raise GenorderError("the loss became nan at step 3")
+        return trained(*arguments, name=name, **options)
+
+    monkeypatch.setattr(module, "train_and_evaluate", diverging)
+    result = found_in(tmp_path / "run", small())
+    assert result["given_failed"] == "the loss became nan at step 3"
+    assert (result["given"], result["success_rate_given_order"]) == (None, None)
+    assert 0 <= result["success_rate"] <= 1
 
 
 @pytest.mark.parametrize("baseline", [True, False])

@@ -9,7 +9,7 @@ from typing import Any, Protocol, final
 import torch
 
 from genorder.data import Splits, encode_for_exploring
-from genorder.errors import InputError
+from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step, train_and_evaluate
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
@@ -157,13 +157,20 @@ def _train(
         runs.append((given, _GIVEN))
     trained = {}
     for order, name in runs:
-        trained[name] = train_and_evaluate(
-            discovery.final_run(order),
-            directory,
-            name=name,
-            on_progress=partial(watcher.progress, TRAININGS[name]) if watcher else None,
-            stop=stop,
-        )
+        try:
+            trained[name] = train_and_evaluate(
+                discovery.final_run(order),
+                directory,
+                name=name,
+                on_progress=partial(watcher.progress, TRAININGS[name]) if watcher else None,
+                stop=stop,
+            )
+        except (InputError, Interrupted):
+            raise
+        except GenorderError as error:  # such as a loss that is not a number
+            if name == _WINNER:
+                raise
+            result["given_failed"] = str(error)  # which says something of the given order, and not of the winner
     result |= {name: value for name, value in trained[_WINNER].items() if name != "seconds"}
     given_result = trained.get(_GIVEN) or (trained[_WINNER] if given == winner else None)
     result["given"] = given_result

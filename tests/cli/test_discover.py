@@ -187,6 +187,19 @@ def test_a_file_of_orders_to_start_from(genorder: Genorder) -> None:
     assert tried == [[0, 3, 1, 2], [1, 0, 3, 2], [2, 1, 3, 0], [2, 3, 0, 1]]
 
 
+def test_another_content_of_that_file_is_another_run(genorder: Genorder) -> None:
+    command = (*COMMAND, "--init", "orders.json", "--max-runs", 1, "--explore-only")
+    Path("orders.json").write_text("[[2, 1, 3, 0]]")
+    first = genorder(*command, "--json").result()
+    assert genorder(*command, "--out", first["run_dir"]).code == 0
+    Path("orders.json").write_text("[[0, 1, 2, 3]]")
+    assert "search.init_orders" in genorder(*command, "--out", first["run_dir"]).error()
+    second = genorder(*command, "--json").result()
+    assert second["run_dir"] != first["run_dir"]
+    Path("orders.json").write_text("[[2, 1, 3, 0]]")
+    assert genorder(*command, "--json").result() == first
+
+
 def test_dry_run_leaves_nothing(genorder: Genorder, tmp_path: Path) -> None:
     shown = genorder(*COMMAND, "--dry-run", "--out", "r")
     assert shown.code == 0

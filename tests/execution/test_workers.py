@@ -1,5 +1,7 @@
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -135,3 +137,16 @@ def test_a_stop_ends_workers_in_the_midst_of_their_jobs(tmp_path: Path) -> None:
         list(map_jobs(worker_jobs.touch_and_sleep, [str(marker)], workers=2, threads=1, stop=stop))
     assert time.monotonic() - started < 40
     assert gone(int(marker.read_text()))
+
+
+def test_a_program_without_a_guard_runs_once(tmp_path: Path) -> None:
+    """Fresh processes import the main program to find what it defines; nothing of ours is defined there."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import operator\n"
+        "from genorder.execution.workers import map_jobs\n"
+        "print(sorted(map_jobs(operator.neg, [1, 2], workers=2, threads=1)), flush=True)\n"
+        "print(__name__, __file__)\n"
+    )
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
+    assert (done.stdout, done.stderr) == (f"[(0, -1), (1, -2)]\n__main__ {program}\n", "")

@@ -242,8 +242,16 @@ def test_a_target_that_no_validation_sample_has() -> None:
     targets_NL = encoded.targets_NL.clone()
     targets_NL[:, 3] = PAD
     oracle = random_oracle(replace(encoded, target_lengths_N=lengths_N, targets_NL=targets_NL))
-    assert oracle.mean_given([], [3]) == [0]
-    assert sorted(greedy_order(oracle)) == [0, 1, 2, 3]
+    assert oracle.mean_given([], [3]) == [np.inf]
+    assert greedy_order(oracle)[3] == 3
+    alone, seen = oracle.mean_following([], [(3, 0), (1, 2)]), oracle.mean_given([3], [0])
+    np.testing.assert_allclose(alone[0], seen[0], rtol=1e-6)
+
+
+def test_two_samples_are_broken_too() -> None:
+    oracle = random_oracle(random_data(2, fixed=True))
+    broken = oracle.with_broken(0)
+    assert broken._tokens_NP[:, 0].tolist() == oracle._tokens_NP[:, 0].tolist()[::-1]
 
 
 def test_training_on_targets_of_several_lengths() -> None:

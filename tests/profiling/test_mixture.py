@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from profiling_helpers import FORWARD, REVERSE, all_orders, relu_splits
 
 from genorder.errors import GenorderError, Interrupted
@@ -94,6 +95,21 @@ def test_interrupted_and_continued_gives_the_same(tmp_path: Path, stops: list[in
         with pytest.raises(Interrupted, match=f"stopped at step {stop_at + 1} of {STEPS}"):
             short_profile(folder=folder, stop=stop, on_progress=on_progress)
     assert_identical(short_profile(folder=folder), undisturbed)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_interrupted_while_candidates_are_scored(tmp_path: Path, exact: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = SHORT.model_copy(update={"exact": exact})
+    stop = StopRequest()
+
+    def on_progress(progress: Progress) -> None:
+        stop.requested = progress.step == STEPS
+
+    with pytest.raises(Interrupted, match="while candidates were scored"):
+        short_profile(config=config, folder=tmp_path, stop=stop, on_progress=on_progress)
+    whole = short_profile(config=config)
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda *_, **__: pytest.fail("trained again"))
+    assert_identical(short_profile(config=config, folder=tmp_path), whole)
 
 
 def test_a_folder_changes_nothing(tmp_path: Path, undisturbed: Profile) -> None:

@@ -81,7 +81,7 @@ def test_memory_bounds_how_many_samples_walk_together(monkeypatch: pytest.Monkey
     parts: list[int] = []
     walk = scoring.shared_prefix_losses
 
-    def watched(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
+    def watched(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor, stop: None) -> Tensor:
         parts.append(len(inputs_SW))
         return walk(model, inputs_SW, targets_SL, orders_CL)
 
@@ -173,7 +173,7 @@ def _not_a_number_after_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss of a sample whose last emitted token is 0 is not a number, by either way of computing it."""
     walk, losses_of = scoring.shared_prefix_losses, scoring.token_losses
 
-    def walked(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
+    def walked(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor, stop: None) -> Tensor:
         last_CS = targets_SL.T[orders_CL[:, -1]]
         return walk(model, inputs_SW, targets_SL, orders_CL).masked_fill(last_CS == ZERO, math.nan)
 

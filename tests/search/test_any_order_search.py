@@ -29,7 +29,7 @@ from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult, any_o
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
 from genorder.search.graph_sorts import topological_sorts
-from genorder.search.reading import Reading, gain_graph, graph_order, verdict
+from genorder.search.reading import Reading, blind_loss, gain_graph, graph_order, verdict
 from genorder.store import Journal
 from genorder.tasks import make_task, task_splits
 from genorder.training import TrainingConfig
@@ -254,6 +254,27 @@ def reading_of(best: float, second: float, blind: float = 2.0, targets: int = 10
     losses_CN = np.array([best + noise_N, second + noise_N])
     gains = Gains(np.zeros(targets), np.zeros((targets, targets)), np.zeros((targets, targets)))
     return Reading(orders, losses_CN, np.array([blind - noise_N]), blind, gains, None)
+
+
+def columns_of(targets_NL: np.ndarray, lengths_N: np.ndarray | None = None) -> EncodedDataset:
+    targets = torch.from_numpy(targets_NL)
+    lengths = torch.full((len(targets),), targets.shape[1]) if lengths_N is None else torch.from_numpy(lengths_N)
+    return EncodedDataset(torch.zeros(len(targets), 1, dtype=torch.long), targets, lengths, 1000)
+
+
+def test_a_blind_guess_knows_the_frequencies_of_training() -> None:
+    """Few validation samples hold few of many tokens: their own frequencies would look like knowledge."""
+    rng = np.random.default_rng(0)
+    train = columns_of(rng.integers(300, size=(50_000, 2)))
+    for samples in (2, 100):
+        blind = blind_loss(train, columns_of(rng.integers(300, size=(samples, 2))))
+        assert blind == pytest.approx(np.log(300), rel=0.02)
+    assert blind_loss(train, columns_of(np.full((3, 2), 999))) > np.log(300)  # never seen, and yet not impossible
+    constant = np.full((5, 2), 7)
+    assert blind_loss(columns_of(constant), columns_of(constant)) == 0
+    assert blind_loss(train, columns_of(constant)) > 1
+    short = columns_of(constant, np.array([1, 1, 1, 1, 1]))
+    assert blind_loss(columns_of(np.array([[7, 1], [7, 2]])), short) == 0
 
 
 def test_what_is_left_of_all_targets_may_be_less_than_half_of_one() -> None:

@@ -267,6 +267,8 @@ def _show(result: dict[str, Any]) -> None:
             f"success rate {percent(result['success_rate'])} ({percent(low)} to {percent(high)}) "
             f"on {result['samples']} test samples"
         )
+        if "given_failed" in result:
+            say(f"in the given order the training failed: {result['given_failed']}")
         if result["success_rate_given_order"] is not None:
             say(f"in the given order: {percent(result['success_rate_given_order'])}")
         say(f"model in {Path(result['run_dir']) / 'model'}, trained for {count_of(result['steps'], 'step')}")

@@ -6,10 +6,12 @@ worker that dies costs the job it was doing, which is done again by a new worker
 
 import multiprocessing
 import signal
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
+from types import ModuleType
 from typing import Any, TypeVar
 
 import torch
@@ -119,7 +121,7 @@ class _Pool:
     def _start(self) -> None:
         ours, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, self._work, self._threads), daemon=True)
-        with _sigint_blocked():
+        with _sigint_blocked(), _program_hidden(self._work):
             process.start()
         theirs.close()  # so that the worker's death closes the pipe
         self._processes[ours] = process
@@ -141,6 +143,20 @@ def _sigint_blocked() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _program_hidden(work: Callable[[Any], Any]) -> Iterator[None]:
+    """A process started in here does not run the user's program again, which Python would do to find what is in it."""
+    if work.__module__ == "__main__":
+        yield
+        return
+    program = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = program
 
 
 def _serve(pipe: Connection, work: Callable[[Any], Any], threads: int) -> None:

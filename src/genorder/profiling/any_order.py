@@ -153,7 +153,10 @@ class AnyOrderOracle:
     def with_broken(self, position: int) -> "AnyOrderOracle":
         """The same, but with the tokens at one position shuffled among the samples: what they told is lost."""
         broken = AnyOrderOracle(self.model, self.validation, len(self.validation))
-        shuffled_N = torch.randperm(len(self.validation), generator=torch_generator(0)).to(self._tokens_NP.device)
+        circle_N = torch.randperm(len(self.validation), generator=torch_generator(0))
+        shuffled_N = torch.empty_like(circle_N)
+        shuffled_N[circle_N] = circle_N.roll(1)  # no sample keeps its own
+        shuffled_N = shuffled_N.to(self._tokens_NP.device)
         broken._tokens_NP = self._tokens_NP.clone()
         broken._tokens_NP[:, position] = self._tokens_NP[shuffled_N, position]
         return broken
@@ -186,11 +189,13 @@ class AnyOrderOracle:
 
     def mean_given(self, emitted: Sequence[int], targets: Sequence[int]) -> NDArray[np.float64]:
         """losses_M of the targets named once `emitted` are known, each a mean over the samples that have it."""
-        losses_M: NDArray[np.float64] = self.given(emitted, targets).sum(axis=0) / self._samples_with(targets)
-        return losses_M
+        return self._mean_of_those_with(targets, self.given(emitted, targets))
 
     def mean_following(self, emitted: Sequence[int], units: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-        """losses_U of each unit, a mean over its targets, when they follow `emitted` one after the other."""
+        """losses_U of each unit, a mean over its targets, when they follow `emitted` one after the other.
+
+        Targets that no sample has do not count, unless a unit has no other.
+        """
         if all(len(unit) == 1 for unit in units):
             return self.mean_given(emitted, [unit[0] for unit in units])
         steps = [(target, unit[:place]) for unit in units for place, target in enumerate(unit)]
@@ -201,15 +206,18 @@ class AnyOrderOracle:
         targets = np.array([target for target, _ in steps])
         targets_M = torch.from_numpy(targets).to(self._rows_N.device)
         available_MP = available_given(emitted_ML, self.model.inputs)[torch.arange(len(steps)), targets_M]
-        losses_M = self.losses(available_MP, targets_M).sum(axis=0) / self._samples_with(targets)
-        ends = np.cumsum([len(unit) for unit in units])[:-1]
-        return np.array([part.mean() for part in np.split(losses_M, ends)])
+        losses_M = self._mean_of_those_with(targets, self.losses(available_MP, targets_M))
+        parts = np.split(losses_M, np.cumsum([len(unit) for unit in units])[:-1])
+        return np.array([part[np.isfinite(part)].mean() if np.isfinite(part).any() else np.inf for part in parts])
 
-    def _samples_with(self, targets: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-        """samples_M: how many have each of the targets; 1 where none has it."""
+    def _mean_of_those_with(
+        self, targets: Sequence[int] | NDArray[np.int64], losses_NM: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """losses_M of each target; infinite where no sample has it, since nothing is known of it then."""
         lengths_N = self.validation.target_lengths_N.cpu().numpy()
-        samples_M: NDArray[np.int64] = (lengths_N[:, None] > np.asarray(targets)).sum(axis=0)
-        return np.maximum(samples_M, 1)
+        samples_M = (lengths_N[:, None] > np.asarray(targets)).sum(axis=0)
+        losses_M: NDArray[np.float64] = losses_NM.sum(axis=0) / np.maximum(samples_M, 1)
+        return np.where(samples_M > 0, losses_M, np.inf)
 
     def mean_of_order(self, order: Order) -> NDArray[np.float64]:
         """losses_N whose mean is the loss per prediction, of targets emitted in this order."""

@@ -142,9 +142,10 @@ def profile_orders(
         on_progress=on_progress,
         after_step=curve.after_step,
         stop=stop,
+        keep_end=True,
     )
     started = time.monotonic()
-    scores = score(model, validation, orders, config)
+    scores = score(model, validation, orders, config, stop)
     return summarise(
         orders,
         scores,
@@ -155,11 +156,17 @@ def profile_orders(
     )
 
 
-def score(model: AnyGPT, validation: EncodedDataset, orders: list[Order], config: ProfilerConfig) -> Scores:
+def score(
+    model: AnyGPT,
+    validation: EncodedDataset,
+    orders: list[Order],
+    config: ProfilerConfig,
+    stop: StopRequest | None = None,
+) -> Scores:
     if config.exact:
-        return exact_scores(model, validation, orders, memory_bytes=config.memory_bytes)
+        return exact_scores(model, validation, orders, memory_bytes=config.memory_bytes, stop=stop)
     racing = RacingConfig(error_probability=config.error_probability)
-    return racing_scores(model, validation, orders, racing, memory_bytes=config.memory_bytes)
+    return racing_scores(model, validation, orders, racing, memory_bytes=config.memory_bytes, stop=stop)
 
 
 def summarise(orders: list[Order], scores: Scores, **details: Any) -> Profile:

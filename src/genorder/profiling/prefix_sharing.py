@@ -13,6 +13,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data.encoding import EOS, SEP
+from genorder.errors import Interrupted
+from genorder.execution import StopRequest
 from genorder.models import AnyGPT, KeyValueCache, ToldGPT
 
 
@@ -25,8 +27,13 @@ def common_prefixes(orders_CL: Tensor) -> list[int]:
 
 
 @torch.inference_mode()
-def shared_prefix_losses(model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor) -> Tensor:
-    """Losses_CS: the summed cross-entropy of all targets and EOS. The orders must be sorted and distinct."""
+def shared_prefix_losses(
+    model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor, stop: StopRequest | None = None
+) -> Tensor:
+    """Losses_CS: the summed cross-entropy of all targets and EOS. The orders must be sorted and distinct.
+
+    Raises Interrupted once `stop` is requested.
+    """
     samples, width = inputs_SW.shape
     count, length = orders_CL.shape
     device = inputs_SW.device
@@ -48,6 +55,8 @@ def shared_prefix_losses(model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, o
     else:
         again = 0
     for number, shared in enumerate(common_prefixes(orders_CL.cpu())):
+        if stop is not None and stop.requested:
+            raise Interrupted("stopped while candidates were scored; the same command scores them again")
         first = shared + 1 - again
         tokens_SM = steps_SQ[:, columns_CQ[number, first:]]
         embedded_SMD = F.embedding(tokens_SM, gpt.token_embedding)

@@ -201,14 +201,15 @@ def race(
         ]
         results: list[dict[str, Any] | None] = [None] * len(jobs)
         losses = [math.inf] * len(jobs)
+        at_once = min(workers, len(jobs))
         later = race_steps(config, math.ceil(config.kept_share * len(running)), number + 1)
         for done, (index, result) in enumerate(_results(jobs, journal, workers, stop), start=1):
             results[index] = result
-            seconds += result["seconds"]
+            seconds += result["seconds"] / at_once
             trained += steps
             losses[index] = _merge([result], predictions_N)["loss"]
             if on_job:
-                left = ((len(jobs) - done) * steps + later) * seconds / trained / workers
+                left = ((len(jobs) - done) * steps + later) * seconds / trained
                 on_job(_progress(number, done, jobs, index, losses, result["curve"], left))
         for place, order in enumerate(running):
             own = results[place * config.seeds : (place + 1) * config.seeds]
@@ -239,7 +240,7 @@ def race(
             )
             for order in ranked
         ],
-        seconds / workers,
+        seconds,
     )
 
 

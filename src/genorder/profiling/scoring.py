@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from genorder.data import EncodedDataset, arrange
+from genorder.execution import StopRequest
 from genorder.models import AnyGPT
 from genorder.models.losses import target_logits, token_losses
 from genorder.orders import Order
@@ -61,7 +62,12 @@ def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) ->
 
 
 def exact_scores(
-    model: AnyGPT, encoded: EncodedDataset, orders: list[Order], *, memory_bytes: int = MEMORY_BYTES
+    model: AnyGPT,
+    encoded: EncodedDataset,
+    orders: list[Order],
+    *,
+    memory_bytes: int = MEMORY_BYTES,
+    stop: StopRequest | None = None,
 ) -> Scores:
     """Every candidate on every sample, the input and common prefixes computed once."""
     predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
@@ -72,14 +78,19 @@ def exact_scores(
         # Samples of one length have one restricted order per candidate; those that agree on it are scored once.
         restricted = [tuple(index for index in order if index < length) for order in orders]
         distinct = sorted(set(restricted))
-        losses = _losses_of_one_length(model, encoded, rows, torch.tensor(distinct), memory_bytes)
+        losses = _losses_of_one_length(model, encoded, rows, torch.tensor(distinct), memory_bytes, stop)
         number = {order: position for position, order in enumerate(distinct)}
         losses_CN[:, rows] = losses[[number[order] for order in restricted]] / (length + 1)
     return Scores(losses_CN, predictions_N)
 
 
 def _losses_of_one_length(
-    model: AnyGPT, encoded: EncodedDataset, rows: NDArray[np.int64], orders_CL: Tensor, memory_bytes: int
+    model: AnyGPT,
+    encoded: EncodedDataset,
+    rows: NDArray[np.int64],
+    orders_CL: Tensor,
+    memory_bytes: int,
+    stop: StopRequest | None,
 ) -> NDArray[np.float64]:
     device = encoded.inputs_NW.device
     orders_CL = orders_CL.to(device)
@@ -88,7 +99,8 @@ def _losses_of_one_length(
     chunk = samples_at_once(model, encoded, memory_bytes)
     for first in range(0, len(rows), chunk):
         part = torch.from_numpy(rows[first : first + chunk]).to(device)
-        losses_CS = shared_prefix_losses(model, encoded.inputs_NW[part], encoded.targets_NL[part, :length], orders_CL)
+        inputs_SW, targets_SL = encoded.inputs_NW[part], encoded.targets_NL[part, :length]
+        losses_CS = shared_prefix_losses(model, inputs_SW, targets_SL, orders_CL, stop)
         losses_CN[:, first : first + len(part)] = losses_CS.cpu().double().numpy()
     return _no_nan(losses_CN)
 
@@ -146,6 +158,7 @@ def racing_scores(
     racing: RacingConfig,
     *,
     memory_bytes: int = MEMORY_BYTES,
+    stop: StopRequest | None = None,
 ) -> Scores:
     """Score all candidates on few samples, drop those that are surely not the best, go on with more samples."""
     samples = len(encoded)
@@ -163,7 +176,8 @@ def racing_scores(
             encoded.target_lengths_N[done:size],
             encoded.model_vocabulary,
         )
-        scored = exact_scores(model, part, [orders[index] for index in alive], memory_bytes=memory_bytes)
+        remaining = [orders[index] for index in alive]
+        scored = exact_scores(model, part, remaining, memory_bytes=memory_bytes, stop=stop)
         losses_CN[alive, done:size] = scored.losses_CN
         done = size
         level = racing.error_probability / (len(sizes) * len(orders))

@@ -59,6 +59,8 @@ def _of_discovery(run: ReportedRun) -> Answer:
         evidence.append("it is the given order")
     elif given:
         evidence.append(f"given order: {_success(given)}")
+    elif "given_failed" in result:
+        evidence.append(f"given order: the training failed ({visible(result['given_failed'])})")
     if "cost_ratio" in result:
         evidence.append(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
     return Answer(f"{lead}.", evidence)
@@ -183,7 +185,7 @@ def _test_caveats(run: ReportedRun) -> list[str]:
     if given and result.get("order") != result.get("given_order"):
         if result["success_rate_interval"][0] <= given["success_rate_interval"][1]:
             found.append("The success rate is not higher than that of the given order beyond the noise.")
-    elif run.verb == "discover" and not given:
+    elif run.verb == "discover" and not given and "given_failed" not in result:
         found.append("The given order was not trained (--no-baseline): what the found one gains is not measured.")
     found.append("Each order was trained once, from one seed: another seed gives other weights and other errors.")
     return found

@@ -10,13 +10,13 @@ from typing import Any, final
 from genorder.discovery import Discovery, Watcher, budget_within, discover, new_problem
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import Constraints, Order
+from genorder.orders import Constraints, Order, read_orders
 from genorder.presets import DiscoveryConfig, parse_setting
 from genorder.profiling import RaceProgress
 from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
-from genorder.search import MOST_PROPOSALS, Budget, Search, SearchProblem, SearchResult, Stage
-from genorder.store import RunDirectory, read_config
+from genorder.search import MOST_PROPOSALS, NAMED_POOLS, Budget, Search, SearchProblem, SearchResult, Stage
+from genorder.store import RunDirectory, fingerprint, read_config
 from genorder.training import Progress
 
 _EXPLORE_ONLY = "explore_only"
@@ -71,7 +71,7 @@ def discovery_run(
         "verb": "discover",
         "data": source.description,
         "strategy": search.name,
-        "search": vars(search),
+        "search": _search_described(search, source),
         "budget": {"seconds": seconds, **vars(budget)},
         _EXPLORE_ONLY: explore_only,
         "baseline": baseline,
@@ -82,6 +82,16 @@ def discovery_run(
         **({"also": [list(order) for order in also]} if also else {}),
     }
     return DiscoveryRun(discovery, source, _place(out, described, source, machine), seconds)
+
+
+def _search_described(search: Search, source: Source) -> dict[str, Any]:
+    """Its settings; of a file of orders to start from, also what it holds."""
+    described = dict(vars(search))
+    start = described.get("init")
+    if isinstance(start, str) and start not in NAMED_POOLS and Path(start).exists():
+        length = len(source.candidate_source().reference)
+        described["init_orders"] = fingerprint([list(order) for order in read_orders(Path(start), length)])
+    return described
 
 
 def _check_also(also: Sequence[Order], constraints: Constraints) -> None:

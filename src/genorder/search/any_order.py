@@ -11,6 +11,7 @@ target is computed from and nothing else; two more sorts of that graph go to the
 import copy
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, combinations
@@ -36,7 +37,7 @@ from genorder.search.base import (
     Stage,
 )
 from genorder.search.graph_sorts import topological_sorts
-from genorder.search.reading import proposals, read, reading_to_dict
+from genorder.search.reading import blind_loss, proposals, read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import write_bytes_atomic, write_json_atomic
 from genorder.training import CheckpointFolder, marginal_seconds
@@ -135,14 +136,15 @@ class AnyOrder(OwnModelSearch):
         found = problem.timed(name, described, lambda: self._work(problem, name, seed, folder))
         shutil.rmtree(folder, ignore_errors=True)
         best = [Proposal.from_dict(row) for row in found["proposals"]]
-        seconds = {"train": found["train_seconds"], "construct": found["seconds"] - found["train_seconds"]}
+        seconds = {"train": found["train_seconds"], "construct": found["construct_seconds"]}
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
 
     def _work(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
         config = problem.any_order
         model = routed_model(problem.train, config, seed)
-        steps, seconds = 0, 0.0
+        steps, seconds, constructing = 0, 0.0, 0.0
+        blind = blind_loss(problem.train, problem.validation.head(config.validation_samples))
         earlier: list[Order] = []
         before: float | None = None
         share = self._share(problem)
@@ -154,9 +156,11 @@ class AnyOrder(OwnModelSearch):
                 derive_seed(seed, "round", number), folder / str(number),
             )  # fmt: skip
             steps += training.steps
+            started = time.monotonic()
             oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
             rng = numpy_generator(derive_seed(seed, "random orders"))
-            reading = read(oracle, earlier, before, rng, problem.constraints)
+            reading = read(oracle, earlier, before, rng, problem.constraints, blind)
+            constructing += time.monotonic() - started
             if reading.settled:
                 break
             earlier, before = reading.orders[: max(0, min(2, self._orders(problem) - 2))], reading.best
@@ -166,6 +170,7 @@ class AnyOrder(OwnModelSearch):
             seconds += self._sparsen(
                 problem, sparse, best, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph"
             )
+        started = time.monotonic()
         graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
         others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
         rows = proposals(reading, oracle, others)[: self._orders(problem)]
@@ -175,6 +180,7 @@ class AnyOrder(OwnModelSearch):
             "constructed": len(rows),
             "dependencies": [asdict(dependency) for dependency in graph],
             "train_seconds": seconds,
+            "construct_seconds": constructing + time.monotonic() - started,
             "steps": steps,
         }
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from genorder.data import EncodedDataset
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
 from genorder.profiling.scoring import compare_with_best
@@ -95,6 +96,7 @@ def read(
     before: float | None,
     rng: np.random.Generator,
     constraints: Constraints,
+    blind: float,
 ) -> Reading:
     """`earlier` are orders from the round before, and `before` the loss that the best of them had then."""
     gains = pairwise_gains(oracle)
@@ -105,7 +107,7 @@ def read(
     drawn = [constraints.random(oracle.targets, rng) for _ in range(_RANDOM_ORDERS)]
     random_CN = np.array([oracle.mean_of_order(order) for order in drawn])
     ranked = [orders[index] for index in ranking]
-    return Reading(ranked, losses_CN[ranking], random_CN, _blind_loss(oracle), gains, before)
+    return Reading(ranked, losses_CN[ranking], random_CN, blind, gains, before)
 
 
 def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
@@ -147,7 +149,7 @@ def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
 def verdict(reading: Reading) -> tuple[str, str]:
     """In two or three words, and in a sentence for the user."""
     if reading.blind == 0:
-        return "constant targets", "Every target is the same in all validation samples: any order will do."
+        return "constant targets", "Every target is the same in all samples: any order will do."
     if not reading.learnt:
         return NOTHING_LEARNT, (
             "The profiler predicts the targets no better than by their frequencies, in any order: they may be random, "
@@ -172,17 +174,23 @@ def verdict(reading: Reading) -> tuple[str, str]:
     return "order found", "The constructions agree, and the order beats random ones beyond the noise."
 
 
-def _blind_loss(oracle: AnyOrderOracle) -> float:
-    """Entropy of the tokens of each target column, mean over columns."""
-    validation = oracle.validation
-    targets_NL, lengths_N = validation.targets_NL.cpu().numpy(), validation.target_lengths_N.cpu().numpy()
-    total, weight = 0.0, 0
-    for column in range(targets_NL.shape[1]):
-        counts = np.unique(targets_NL[lengths_N > column, column], return_counts=True)[1]
-        shares = counts / counts.sum()
-        total -= float((shares * np.log(shares)).sum()) * int(counts.sum())
-        weight += int(counts.sum())
-    return total / weight
+def blind_loss(train: EncodedDataset, validation: EncodedDataset) -> float:
+    """Of guessing each target of the validation samples by how frequent its tokens are in training, per prediction."""
+    total, count = 0.0, 0
+    for column in range(validation.target_width):
+        seen, guessed = (_column(encoded, column) for encoded in (train, validation))
+        kinds, codes = np.unique(np.concatenate([seen, guessed]), return_inverse=True)
+        # Half a sighting more for each token, so that one which training lacks is not impossible.
+        weights = np.bincount(codes[: len(seen)], minlength=len(kinds)) + 0.5
+        total -= float(np.log(weights / weights.sum())[codes[len(seen) :]].sum())
+        count += len(guessed)
+    return total / count
+
+
+def _column(encoded: EncodedDataset, column: int) -> NDArray[np.int64]:
+    """The tokens of one target, of the samples that have it."""
+    tokens: NDArray[np.int64] = encoded.targets_NL[encoded.target_lengths_N > column, column].cpu().numpy()
+    return tokens
 
 
 def graph_order(oracle: AnyOrderOracle, gains: Gains, constraints: Constraints | None = None) -> Order:

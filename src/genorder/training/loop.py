@@ -51,12 +51,14 @@ def fit(
     after_step: Callable[[int], None] | None = None,
     stop: StopRequest | None = None,
     parameter_groups: Sequence[dict[str, Any]] | None = None,
+    keep_end: bool = False,
 ) -> FitResult:
     """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
 
     `loss_at` must be a function of the step alone. `after_step` is called with the number of steps done after each.
     A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
-    checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite.
+    checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite. With
+    `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted.
     """
     device = next(model.parameters()).device
     groups = parameter_groups or [{"params": list(model.parameters())}]
@@ -81,7 +83,7 @@ def fit(
                 progress = record.checked_progress()
                 if on_progress:
                     on_progress(progress)
-            if stopping or (due and not finished):
+            if stopping or (keep_end if finished else due):
                 record.save()
                 last_checkpoint = time.monotonic()
             if stopping:
