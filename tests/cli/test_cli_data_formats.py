@@ -56,6 +56,38 @@ def test_options_are_kept_with_the_run_and_a_change_is_noticed(genorder: Genorde
     assert "data.reading.split: not in the run directory" in changed.err
 
 
+def test_other_data_is_evaluated_as_that_of_the_run_was_read(genorder: Genorder) -> None:
+    text = "".join(f"{n},{n % 7}=>{n % 5},{n % 3}\n" for n in range(60))
+    for name in ("mine.txt", "more.txt", "odd.dat"):
+        Path(name).write_text(text)
+    Path("more.jsonl").write_text('{"input": "3,3", "target": "3,0"}\n{"input": [4, 4], "target": [4, 1]}\n')
+    genorder("train", "mine.txt", "--separator", "=>", "--split", "comma", *SMALL, "--out", "run")
+    for name, samples in (("more.txt", 60), ("more.jsonl", 2)):
+        assert genorder("evaluate", "run", name, "--json").result()["samples"] == samples
+    assert "odd.dat: the format is not known" in genorder("evaluate", "run", "odd.dat").error()
+    assert genorder("evaluate", "run", "odd.dat", "--format", "text", "--json").result()["samples"] == 60
+    said = genorder("evaluate", "run", "more.txt", "--split-tokens", "whitespace").error()
+    assert "more.txt: token '0,0' is not in" in said
+    assert genorder("evaluate", "run", "--separator", "=>").error() == (
+        "--separator: how DATA is read, and no DATA is given; name a file, or leave it out"
+    )
+    assert (
+        "--split train is of the run's own data" in genorder("evaluate", "run", "more.txt", "--split", "train").error()
+    )
+
+
+def test_a_first_column_without_a_name_is_no_input(genorder: Genorder) -> None:
+    Path("pandas.csv").write_text(",question,answer\n0,1 2,3\n1,2 2,4\n")
+    assert "pandas.csv:1: no 'input' among the columns" in genorder("inspect", "pandas.csv").error()
+
+
+def test_an_unknown_extension_is_not_written(genorder: Genorder) -> None:
+    said = genorder("generate", *RELU_3, "--samples", 10, "--out", "x.xlsx").error()
+    assert said.startswith("x.xlsx: the format is not known by its name; give --format, one of jsonl, ")
+    assert not Path("x.xlsx").exists()
+    assert genorder("generate", *RELU_3, "--samples", 10, "--out", "x.xlsx", "--format", "csv").code == 0
+
+
 def test_an_option_that_says_what_the_name_says_changes_nothing(genorder: Genorder) -> None:
     assert genorder("train", "relu.csv", *SMALL, "--out", "run").code == 0
     again = genorder("train", "relu.csv", "--format", "csv", *SMALL, "--out", "run")

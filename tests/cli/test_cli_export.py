@@ -111,3 +111,15 @@ def test_data_that_is_gone(genorder: Genorder) -> None:
     assert "cannot read" in genorder("export", "r", "--to", "dataset", "x.jsonl").error()
     assert genorder("export", "r", "--to", "hf", "x").code == 0  # a model needs no data
     assert "| data | `mine.jsonl` |" in Path("x/README.md").read_text()
+
+
+def test_a_model_that_was_not_tested(genorder: Genorder, discovered: Path) -> None:
+    """A run that was interrupted in its final trainings, and then only asked for the order."""
+    shutil.copytree(discovered, "run")
+    result = json.loads(Path("run/result.json").read_text())
+    explored = {name: value for name, value in result.items() if "success_rate" not in name and name != "given"}
+    Path("run/result.json").write_text(json.dumps(explored))
+    assert genorder("export", "run", "--to", "hf", "mine").code == 0
+    card = Path("mine/README.md").read_text()
+    assert "not tested" in card
+    assert "not trained" in card

@@ -137,3 +137,19 @@ def test_duplicates_do_not_make_the_data_seem_changed(genorder: Genorder) -> Non
     assert genorder("train", "twice.jsonl", *MODEL, "--steps", 3, "--out", "r").code == 0
     assert samples_of("r")["validation"] < 30
     assert genorder("evaluate", "r", "--threads", 1, "--split", "validation").code == 0
+
+
+def test_a_format_that_only_the_other_files_need_is_kept(genorder: Genorder) -> None:
+    Path("t.jsonl").rename("t.odd")
+    own = ("--test", "t.odd", "--format", "jsonl")
+    result = genorder("train", "d.jsonl", *own, *MODEL, "--steps", 3, "--out", "r", "--json").result()
+    assert genorder("evaluate", "r", "--threads", 1, "--json").result()["loss"] == pytest.approx(result["loss"])
+
+
+def test_an_export_replaces_none_of_them(genorder: Genorder) -> None:
+    genorder("train", "d.jsonl", *OWN, *MODEL, "--steps", 3, "--out", "r")
+    before = Path("t.jsonl").read_bytes()
+    for name in ("d.jsonl", "v.jsonl", "t.jsonl"):
+        said = genorder("export", "r", "--to", "dataset", name, "--force").error()
+        assert said == f"{name} is the data of the run itself; choose another file"
+    assert Path("t.jsonl").read_bytes() == before

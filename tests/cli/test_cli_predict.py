@@ -30,6 +30,23 @@ def test_targets_in_the_original_order(genorder: Genorder, good_run: Path, sampl
     assert sum(right) / len(right) > 0.9
 
 
+def test_shuffled_columns_are_evaluated_in_the_task_s_own_sequence(genorder: Genorder) -> None:
+    small = (*TINY, "--steps", 3, "--threads", 1)
+    genorder("train", *RELU_3, "--hidden-order-seed", 1, "--out", "r", *small)
+    for name, hidden in (("own.jsonl", ()), ("hidden.jsonl", ("--hidden-order-seed", 1))):
+        genorder("generate", *RELU_3, "--samples", 50, "--split", "test", *hidden, "--out", name)
+    shown = genorder("evaluate", "r", "own.jsonl", "--threads", 1, "--json")
+    assert "targets in the task's own sequence, not in the run's shuffled columns" in shown.err
+    genorder("train", "hidden.jsonl", *small, "--out", "other")  # a run that knows nothing of a task
+    Path("other/model/weights.safetensors").write_bytes(Path("r/model/weights.safetensors").read_bytes())
+    Path("other/model/model.json").write_bytes(Path("r/model/model.json").read_bytes())
+    alike = genorder("evaluate", "other", "hidden.jsonl", "--threads", 1, "--json")
+    assert shown.result()["loss"] == pytest.approx(alike.result()["loss"])
+    finished = genorder("predict", "--model", "r", "own.jsonl", "--threads", 1)
+    Path("r/result.json").unlink()
+    assert genorder("predict", "--model", "r", "own.jsonl", "--threads", 1) == finished
+
+
 def test_every_form_of_input_is_read_alike(
     genorder: Genorder, good_run: Path, samples: list[dict[str, list[int]]]
 ) -> None:

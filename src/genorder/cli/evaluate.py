@@ -1,48 +1,59 @@
 """`genorder evaluate`: the success rate of a trained model."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from genorder.cli import options
 from genorder.cli.console import emit_json, percent, say
-from genorder.data import ReadOptions, encode, read_dataset
-from genorder.data.readers import shown_name
+from genorder.data import SequenceDataset, encode, read_dataset
+from genorder.data.readers import options_like, shown_name
 from genorder.errors import InputError
 from genorder.evaluation import evaluate as evaluate_model
 from genorder.execution import choose_device, set_threads
+from genorder.export.datasets import reordered
 from genorder.fixed_order import model_folder
 from genorder.models import load_model
-from genorder.runs import source_of_run
+from genorder.runs import origin_of_model, source_of_run
 from genorder.store import read_status
 
 _SPLITS = ("test", "validation", "train")
 
 
-@options.with_read_options("--split-tokens")
+@options.with_told_reading("--split-tokens")
 def evaluate(
-    reading: ReadOptions,
+    told: dict[str, Any],
     run_dir: options.RunDir,
     data: Annotated[str | None, typer.Argument(help="File of samples; default: the run's own split.")] = None,
-    split: Annotated[str, typer.Option(help="Which split of the run's data: test, validation or train.")] = "test",
+    split: Annotated[
+        str | None, typer.Option(help="Which split of the run's data: test (the default), validation or train.")
+    ] = None,
     device: options.Device = "auto",
     threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
     """Generate every target greedily and count the samples that are wholly right.
 
+    DATA is read as the data of the run was. Targets of a task stand in the task's own sequence, as predict emits them.
+
     Example: genorder evaluate runs/train-relu-L20-forward-1a2b3c4d more.jsonl
     """
-    if split not in _SPLITS:
+    if split is not None and split not in _SPLITS:
         raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
+    if split is not None and data is not None:
+        raise InputError(f"--split {split} is of the run's own data, and {shown_name(data)} is given; leave one out")
+    if told and data is None:
+        named = ", ".join(f"--{'split-tokens' if name == 'split' else name.replace('_', '-')}" for name in told)
+        raise InputError(f"{named}: how DATA is read, and no DATA is given; name a file, or leave it out")
     chosen = choose_device(device)
     set_threads(threads)
     saved = load_model(model_folder(run_dir), chosen)
     if data is not None:
-        dataset, name = read_dataset(data, reading), shown_name(data)
+        dataset, name = _read(data, told, run_dir), shown_name(data)
     else:
         splits = source_of_run(run_dir, read_status(run_dir).config).splits
-        dataset, name = getattr(splits, split), f"{split} split"
+        dataset, name = getattr(splits, split or _SPLITS[0]), f"{split or _SPLITS[0]} split"
     for what, longest, width in (
         ("an input", dataset.inputs.longest, saved.input_width),
         ("a target", dataset.targets.longest, saved.target_width),
@@ -66,3 +77,13 @@ def evaluate(
     errors = result.error_rate_by_target
     worst = max(range(len(errors)), key=errors.__getitem__)
     say(f"loss {result.loss:.4f}; target {worst} is wrong most often: {percent(errors[worst])}")
+
+
+def _read(data: str, told: dict[str, Any], run_dir: Path) -> SequenceDataset:
+    """The samples, with their targets in the columns that the model was trained on."""
+    origin = origin_of_model(run_dir)
+    dataset = read_dataset(data, options_like(origin.reading, data, told))
+    if origin.true_of_column is None:
+        return dataset
+    say(f"targets in the task's own sequence, not in the run's shuffled columns: {origin.true_of_column.short()}")
+    return reordered(dataset, origin.true_of_column)

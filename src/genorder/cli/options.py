@@ -154,25 +154,42 @@ def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
     return _adding("reading", {}, _read_options(*split_names), _reading)
 
 
-def _read_options(*split_names: str) -> _Added:
+def with_told_reading(*split_names: str) -> Callable[[Verb], Verb]:
+    """The same for a verb that reads DATA as a run did: its parameter `told` has the options that are given."""
+    return _adding("told", {}, _read_options(*split_names, of_run=True), _told)
+
+
+def _read_options(*split_names: str, of_run: bool = False) -> _Added:
+    """`of_run`: what is not given is as in the run."""
     usual = ReadOptions()
     each = "a,b or FIRST..LAST: one token each."
+    default = "Default: the run's, or" if of_run else "Default:"
+    splitters = ", ".join(SPLITTERS)
     return {
         "format": (Annotated[str | None, _data_option(help=f"{', '.join(FORMATS)}; default: by the extension.")], None),
-        "input_column": (Annotated[str | None, _data_option(help=f"Default: input, or problem. {each}")], None),
-        "target_column": (Annotated[str | None, _data_option(help=f"Default: target, or answer. {each}")], None),
-        "separator": (Annotated[str, _data_option(help="Between input and target, in text.")], usual.separator),
+        "input_column": (Annotated[str | None, _data_option(help=f"{default} input, or problem. {each}")], None),
+        "target_column": (Annotated[str | None, _data_option(help=f"{default} target, or answer. {each}")], None),
+        "separator": (
+            Annotated[str | None, _data_option(help="Between input and target, in text.")],
+            None if of_run else usual.separator,
+        ),
         "split_tokens": (
-            Annotated[str, _data_option(*split_names, help=f"What cuts a string into tokens: {', '.join(SPLITTERS)}.")],
-            usual.split,
+            Annotated[str | None, _data_option(*split_names, help=f"What cuts a string into tokens: {splitters}.")],
+            None if of_run else usual.split,
         ),
     }
 
 
 def _reading(given: dict[str, Any]) -> ReadOptions:
     """Takes its options out of those that are given."""
+    return ReadOptions(**_told(given))
+
+
+def _told(given: dict[str, Any]) -> dict[str, Any]:
+    """Takes them out of those that are given, by their names in ReadOptions."""
     names = ("format", "input_column", "target_column", "separator")
-    return ReadOptions(split=given.pop("split_tokens"), **{name: given.pop(name) for name in names})
+    values = {"split": given.pop("split_tokens"), **{name: given.pop(name) for name in names}}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _adding(name: str, here: _Added, last: _Added, build: Callable[[dict[str, Any]], Any]) -> Callable[[Verb], Verb]:

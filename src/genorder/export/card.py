@@ -118,10 +118,10 @@ def _facts(run: FinishedRun, saved: SavedModel, *, given: bool) -> dict[str, str
         "data": _data(run.config["data"]),
         "samples": ", ".join(f"{count} {name}" for name, count in sizes.items()),
         "order": "the given one" if given else _origin(run),
-        "success rate": f"{_rate(own)} on {own['samples']} test samples",
+        "success rate": f"{_rate(own)} on {own['samples']} test samples" if "success_rate" in own else "not tested",
     }
     if not given and run.config["verb"] == "discover":
-        other = result["given"]
+        other = result.get("given")
         facts["in the given order"] = "not trained" if other is None else _rate(other)
     if not given and "order_in_true_indices" in result:
         facts["order in the task's own indices"] = json.dumps(result["order_in_true_indices"])

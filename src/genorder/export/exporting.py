@@ -10,6 +10,7 @@ from genorder.errors import InputError
 from genorder.export.datasets import FORMAT_OF, write_reordered
 from genorder.export.huggingface import export_huggingface
 from genorder.runs import FinishedRun, read_finished_run
+from genorder.runs.source import HELD_OUT
 from genorder.store import ensure_writable_directory
 
 KINDS = ("hf", *FORMAT_OF)
@@ -73,8 +74,8 @@ def _refuse_existing_file(run: FinishedRun, path: Path, *, force: bool) -> None:
         raise InputError(f"{path} is a directory; expected the name of a file")
     if not path.exists():
         return
-    data = run.config["data"].get("path")
-    if data is not None and path.resolve() == Path(data).resolve():
+    data = run.config["data"]
+    if any(path.resolve() == Path(data[name]).resolve() for name in ("path", *HELD_OUT) if name in data):
         raise InputError(f"{path} is the data of the run itself; choose another file")
     if not force:
         raise InputError(f"{path} exists; choose another file, or give --force to replace it")

@@ -97,7 +97,7 @@ class Board:
             self._begin(title)
             self._add(title, _LOSS, smoothed(losses))
             tested = run.result.get(name) if name == "given" else run.result
-            if tested:
+            if tested and "success_rate" in tested:
                 self._add(title, _SUCCESS, [(len(losses), tested["success_rate"])])
         if not self._has(_SEARCH):
             for stage in run.result.get("proposed", {}).get("stages", []):

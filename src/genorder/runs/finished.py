@@ -11,6 +11,7 @@ from genorder.orders import Order
 from genorder.runs.given import read_kept
 from genorder.runs.source import Source, reload_source, same_data
 from genorder.store import read_status
+from genorder.tasks import make_task, stored_columns
 
 WITH_ORDER = ("train", "discover")  # the verbs whose runs choose an order
 
@@ -34,7 +35,9 @@ class FinishedRun:
     def true_of_column(self) -> Order | None:
         """Which of a task's own targets each stored column holds, where that is known."""
         if "order_in_true_indices" not in self.result:
-            return None
+            data = self.config["data"]  # of a run that is not finished, its task says it
+            known = "task" in data and "hidden_order_seed" in data
+            return stored_columns(make_task(data["task"], data["length"]), data["hidden_order_seed"]) if known else None
         return Order(tuple(self.result["order_in_true_indices"])).compose(self.order.inverse())
 
     @cached_property

@@ -190,7 +190,7 @@ def _from_file(asked: AskedData, sizes: SampleSizes, *, again: bool = False) -> 
     told = understood(path, file)
     own, told_of_own = read_own_splits(asked.own_splits, file.dataset, path, asked.reading)
     splits = split_for_run(file.dataset, sizes, own, again=again)
-    options = own_options(path, asked.reading)
+    options = own_options([path, *asked.own_splits.values()], asked.reading)
     description = {
         "path": _lasting(path),
         **{name: _lasting(other) for name, other in asked.own_splits.items()},

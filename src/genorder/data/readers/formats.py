@@ -125,12 +125,21 @@ def is_no_file(path: str) -> bool:
     return path == STANDARD_INPUT or path.startswith(arrow.HUB)
 
 
-def own_options(path: str, options: ReadOptions) -> dict[str, Any]:
-    """The options that say more than the file's name does: what a later reading needs to be told again."""
+def own_options(paths: Iterable[str], options: ReadOptions) -> dict[str, Any]:
+    """The options that say more than the files' names do: what a later reading needs to be told again."""
     told = options.changed()
-    if "format" in told and told["format"] == _by_extension(path):
+    if "format" in told and all(told["format"] == _by_extension(path) for path in paths):
         del told["format"]
     return told
+
+
+def options_like(earlier: ReadOptions, path: str, told: dict[str, Any]) -> ReadOptions:
+    """What is told; else what other data was read by, as far as it means something to the format of this file."""
+    own = told.get("format") or _by_extension(path)
+    name = own or earlier.format or "jsonl"
+    uses = FORMATS[name].uses if name in FORMATS else ()
+    kept = {option: value for option, value in earlier.changed().items() if option in uses or option == "split"}
+    return ReadOptions(**{**kept, "format": None if own else earlier.format, **told})
 
 
 def _recognised(path: str, exists: bool) -> str:
@@ -143,7 +152,7 @@ def _recognised(path: str, exists: bool) -> str:
             raise InputError(f"cannot read {path}: Is a directory")
         return "hf"
     known = _by_extension(path)
-    if known is None and exists and Path(path).is_file():
+    if known is None and (Path(path).is_file() or not exists):
         raise InputError(f"{path}: the format is not known by its name; give --format, one of {', '.join(FORMATS)}")
     return known or "jsonl"
 

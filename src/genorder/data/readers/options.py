@@ -64,4 +64,6 @@ def _side(
     """The columns of the input, or of the target; None where `names` lack them."""
     wanted = usual if given is None else (given,)
     one = next(((name,) for name in wanted if name in names), None)
-    return one or several_columns(given or "", list(names), where, ranges=kind == "columns")
+    if one is not None or given is None:
+        return one
+    return several_columns(given, list(names), where, ranges=kind == "columns")
