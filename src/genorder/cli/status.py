@@ -3,7 +3,7 @@
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, percent, say
 from genorder.reports.wording import told
-from genorder.store import read_status
+from genorder.store import read_status, verb_of
 
 
 def status(run_dir: options.RunDir, json: options.Json = False) -> None:
@@ -12,6 +12,7 @@ def status(run_dir: options.RunDir, json: options.Json = False) -> None:
     Example: genorder status runs/train-relu-L20-forward-1a2b3c4d
     """
     found = read_status(run_dir)
+    verb_of(run_dir, found.config)
     if json:
         emit_json(
             {

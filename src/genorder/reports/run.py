@@ -9,7 +9,7 @@ from typing import Any, Literal, final
 from genorder.errors import InputError
 from genorder.orders import Order
 from genorder.reports.wording import abbreviated, listed, visible
-from genorder.store import FinishedJob, read_status
+from genorder.store import FinishedJob, read_status, verb_of
 
 State = Literal["finished", "running", "interrupted", "failed"]
 NAME_WIDTH = 40  # of a column's name: it must fit beside a figure
@@ -93,6 +93,7 @@ def read_run(path: Path | str) -> ReportedRun:
     """Raises InputError if `path` is no run directory, or one whose files are damaged."""
     path = Path(path)
     status = read_status(path)
+    verb_of(path, status.config)
     # A result counts more than a lock: the report of a finished run is written while its process still holds it.
     state: State = "finished" if status.result is not None else "failed" if status.failure else status.state
     return ReportedRun(

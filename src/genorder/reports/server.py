@@ -7,6 +7,7 @@ browser into asking (by a name that it points at 127.0.0.1) is refused by the Ho
 import json
 from contextlib import suppress
 from http import HTTPStatus
+from http.client import HTTP_PORT
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -65,7 +66,9 @@ class _ReportHandler(BaseHTTPRequestHandler):
     def _own_host(self) -> bool:
         assert isinstance(self.server, ThreadingHTTPServer)
         port = self.server.server_port
-        return self.headers.get("Host") in (f"{LOOPBACK}:{port}", f"localhost:{port}")
+        names = (LOOPBACK, "localhost")
+        usual = names if port == HTTP_PORT else ()  # which browsers leave out
+        return self.headers.get("Host") in (*(f"{name}:{port}" for name in names), *usual)
 
     def _send_page(self) -> None:
         try:

@@ -10,7 +10,7 @@ from genorder.models import is_saved
 from genorder.orders import Order
 from genorder.runs.given import read_kept
 from genorder.runs.source import Source, reload_source, same_data
-from genorder.store import read_status
+from genorder.store import read_status, verb_of
 from genorder.tasks import make_task, stored_columns
 
 WITH_ORDER = ("train", "discover")  # the verbs whose runs choose an order
@@ -63,7 +63,7 @@ class FinishedRun:
 def read_finished_run(path: Path) -> FinishedRun:
     """Raises InputError for a directory that holds no finished run of `train` or `discover`."""
     status = read_status(path)
-    verb = _verb(path, status.config)
+    verb = verb_of(path, status.config)
     if verb not in WITH_ORDER:
         raise InputError(f"{path} is a run of {verb!r}, which chooses no order; give one of train or discover")
     if status.result is None:
@@ -87,15 +87,8 @@ def lost_models(path: Path, result: dict[str, Any]) -> list[Path]:
 
 def source_of_run(path: Path, config: dict[str, Any]) -> Source:
     """The data of the run in `path`. Raises InputError if it is no longer the same."""
-    _verb(path, config)
+    verb_of(path, config)
     description = config["data"]
     if "kept" not in description:
         return reload_source(description)
     return same_data(read_kept(path), description, path / "data")
-
-
-def _verb(path: Path, config: dict[str, Any]) -> Any:
-    """Raises InputError for a directory whose config.json is not a run's, such as an exported model's."""
-    if "verb" not in config:
-        raise InputError(f"{path} is no run directory: its config.json is of something else; give the --out of a run")
-    return config["verb"]

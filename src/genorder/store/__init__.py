@@ -18,6 +18,7 @@ from genorder.store.run_directory import (
     read_progress,
     read_status,
     run_version,
+    verb_of,
 )
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "sha256_bytes",
     "sha256_file",
     "to_plain",
+    "verb_of",
     "write_bytes_atomic",
     "write_json_atomic",
 ]

@@ -167,6 +167,13 @@ def read_status(path: Path | str) -> RunStatus:
     )
 
 
+def verb_of(path: Path, config: dict[str, Any]) -> Any:
+    """Raises InputError for a directory whose config.json is not a run's, such as an exported model's."""
+    if "verb" not in config:
+        raise InputError(f"{path} is no run directory: its config.json is of something else; give the --out of a run")
+    return config["verb"]
+
+
 def read_progress(path: Path) -> dict[str, Any] | None:
     """What a run last told of how far it is; None once it has ended. Cheap, for those who ask often."""
     ended = (path / _RESULT).exists() or (path / _FAILURE).exists()

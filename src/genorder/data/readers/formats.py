@@ -152,7 +152,7 @@ def _recognised(path: str, exists: bool) -> str:
             raise InputError(f"cannot read {path}: Is a directory")
         return "hf"
     known = _by_extension(path)
-    if known is None and (Path(path).is_file() or not exists):
+    if known is None and (Path(path).is_file() if exists else Path(path).suffix):
         raise InputError(f"{path}: the format is not known by its name; give --format, one of {', '.join(FORMATS)}")
     return known or "jsonl"
 
