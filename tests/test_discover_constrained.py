@@ -52,6 +52,7 @@ def test_constraints_that_agree_with_the_true_order(data: TaskData, tmp_path: Pa
     assert result.content["cost_ratio"] == 1.0
 
 
+@pytest.mark.slow
 def test_constraints_that_contradict_the_true_order(data: TaskData, tmp_path: Path) -> None:
     """Target 4 before target 2, which it is computed from: the best that is left costs more, and is found."""
     constraints = Constraints(before=pairs_of(data, (4, 2)))

@@ -13,6 +13,7 @@ from genorder.profiling import Scores
 CPU = torch.device("cpu")
 
 
+@pytest.mark.slow
 def test_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "_STEPS", 1)
     monkeypatch.setattr(workers, "_JOBS", 2)

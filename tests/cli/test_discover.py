@@ -193,7 +193,9 @@ def test_another_content_of_that_file_is_another_run(genorder: Genorder) -> None
     first = genorder(*command, "--json").result()
     assert genorder(*command, "--out", first["run_dir"]).code == 0
     Path("orders.json").write_text("[[0, 1, 2, 3]]")
-    assert "search.init_orders" in genorder(*command, "--out", first["run_dir"]).error()
+    refused = genorder(*command, "--out", first["run_dir"])
+    assert refused.code == 2
+    assert "search.init_orders" in refused.err
     second = genorder(*command, "--json").result()
     assert second["run_dir"] != first["run_dir"]
     Path("orders.json").write_text("[[2, 1, 3, 0]]")

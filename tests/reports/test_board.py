@@ -134,6 +134,7 @@ def killed_once(out: Path, arguments: tuple[object, ...], settings: tuple[str, .
     assert done.returncode == 0, done.stderr.decode()
 
 
+@pytest.mark.slow
 def test_killed_in_a_search_and_continued(runs: Path) -> None:
     """The stage has no checkpoint yet: its steps come again, from the first."""
     settings = (*EXPLORING, *FINAL, "any_order.training.steps=400", "search.rounds=1")

@@ -19,7 +19,7 @@ NOTHING_LEARNT = "nothing learnt"  # a verdict
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
 _EDGE_ERRORS = 4.0  # standard errors that it must exceed
 _RANDOM_ORDERS = 8  # against which a constructed order is compared
-_PREFERRED_ERRORS = 4.0  # standard errors by which a constructed order must beat those
+_CHANCE = 3e-5  # of taking noise for a difference: four standard errors of many samples, and more of few
 _LEARNT_SHARE = 0.02  # of the loss of a blind guess: less than that is nothing
 _SOLVED_SHARE = 0.2  # of the loss of a blind guess, below which the targets count as predicted
 _EXHAUSTED_TARGETS = 0.5  # of the blind loss of one target, that is left of all of them
@@ -49,7 +49,7 @@ class Reading:
 
     @property
     def learnt(self) -> bool:
-        return self.blind - self.best > _LEARNT_SHARE * self.blind
+        return self.blind - self.best > max(_noise_of(self.losses_CN[0]), _LEARNT_SHARE * self.blind)
 
     @property
     def converged(self) -> bool:
@@ -59,8 +59,8 @@ class Reading:
     @property
     def preferred(self) -> bool:
         """Does the order beat random ones, beyond the noise?"""
-        advantage, error = self.advantage
-        return advantage > max(_PREFERRED_ERRORS * error, _LEARNT_SHARE * self.blind)
+        gained_N = self.random_CN.mean(axis=0) - self.losses_CN[0]
+        return bool(gained_N.mean() > max(_noise_of(gained_N), _LEARNT_SHARE * self.blind))
 
     @property
     def exhausted(self) -> bool:
@@ -172,6 +172,14 @@ def verdict(reading: Reading) -> tuple[str, str]:
             "other constructions were worse."
         )
     return "order found", "The constructions agree, and the order beats random ones beyond the noise."
+
+
+def _noise_of(values_N: NDArray[np.float64]) -> float:
+    """What their mean must exceed to be no chance, by Student's t."""
+    from scipy.special import stdtrit  # slow to import
+
+    error = float(values_N.std(ddof=1) / np.sqrt(len(values_N)))
+    return -float(stdtrit(len(values_N) - 1, _CHANCE)) * error
 
 
 def blind_loss(train: EncodedDataset, validation: EncodedDataset) -> float:
