@@ -11,10 +11,9 @@ L = 50 with one token a number. The paper's 4.319 lies above it.
 """
 
 import argparse
-import json
-import subprocess
-import sys
 from pathlib import Path
+
+from program import genorder
 
 PAPER = {  # task and length: S of forward, of reverse
     ("relu", 20): (1.160, 1.640),
@@ -53,15 +52,12 @@ def main() -> None:
 
 
 def analyze(task: str, length: int, out: Path, settings: list[str]) -> dict:
-    command = [
-        str(Path(sys.executable).parent / "genorder"), "analyze", "attention", "--task", task, "--length", str(length),
-        *(part for order in ORDERS for part in ("--order", order)), "--preset", "cpu", "--json", "--out", str(out),
+    found = genorder(
+        "analyze", "attention", "--task", task, "--length", length,
+        *(part for order in ORDERS for part in ("--order", order)), "--preset", "cpu", "--out", out,
         *(part for setting in settings for part in ("--set", setting)),
-    ]  # fmt: skip
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return {found["name"]: found for found in json.loads(done.stdout)["attention"]}
+    )  # fmt: skip
+    return {one["name"]: one for one in found["attention"]}
 
 
 def row(task: str, length: int, paper: tuple[float, float], found: dict) -> str:

@@ -4,15 +4,13 @@
 
 For each network (T = 11, 36 targets, columns shuffled in secret) runs `genorder discover --no-baseline`, then `genorder
 train` on each of the paper's five hand-designed orders with the same model, steps and samples (continuing what is
-there), and prints the success rates, the cost of the order found and how much of the graph was found. About an hour per
-network on two cores with the preset `cpu`; a few minutes with --explore-only, which trains nothing in the end.
+there), and prints the success rates, the cost of the order found and how much of the graph was found. Six trainings of
+the preset `cpu` per network, --steps each, none with --explore-only.
 """
 
 import argparse
-import json
-import subprocess
-import sys
-from pathlib import Path
+
+from program import genorder, own_and_further
 
 from genorder import make_task
 from genorder.tasks import hidden_order
@@ -30,15 +28,13 @@ PAPER = {  # success rates in percent of the five, in the sequence of `hand_desi
 
 
 def main() -> None:
-    own, further = (
-        (sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :])
-        if "--" in sys.argv
-        else (sys.argv[1:], [])
-    )
+    own, further = own_and_further()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=[f"delay-{name}" for name in TASKS])
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--explore-only", action="store_true")
+    parser.add_argument("--steps", type=int, default=4_000, help="of each training: found or designed")
+    parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(own)
     names = list(make_task("delay-relu", str(LENGTH)).hand_designed_orders())
     print(f"| network | found | {' | '.join(names)} | paper's best | cost ratio | edges | verdict | propose | race |")
@@ -48,9 +44,7 @@ def main() -> None:
         rates = [""] * len(names)
         if not options.explore_only:
             orders = make_task(task, str(LENGTH)).hand_designed_orders().values()
-            rates = [
-                cell(train(task, name, list(order), options.seed)) for name, order in zip(names, orders, strict=True)
-            ]
+            rates = [cell(train(task, name, list(order), options)) for name, order in zip(names, orders, strict=True)]
         paper = f"{max(PAPER[task])} %" if task in PAPER else ""
         right, extra, missed = edges(task, options.seed, found["proposed"]["details"].get("dependencies", []))
         print(
@@ -64,22 +58,19 @@ def main() -> None:
 
 def discover(task: str, options: argparse.Namespace, further: list[str]) -> dict:
     end = ["--explore-only"] if options.explore_only else ["--no-baseline"]
-    return run(
-        "discover", "--task", task, "--length", str(LENGTH), "--hidden-order-seed", str(options.seed),
-        "--seed", str(options.seed), *end, "--out", f"runs/{task}-found-{options.seed}{end[0]}", *further,
+    return genorder(
+        "discover", "--task", task, "--length", LENGTH, "--hidden-order-seed", options.seed, "--seed", options.seed,
+        *end, "--set", f"final.training.steps={options.steps}", "--threads", options.threads,
+        "--out", f"runs/{task}-found-{options.seed}-{options.steps}{end[0]}", *further,
     )  # fmt: skip
 
 
-def train(task: str, name: str, order: list[int], seed: int) -> dict:
-    return run(
-        "train", "--task", task, "--length", str(LENGTH), "--order", ",".join(map(str, order)),
-        "--seed", str(seed), "--out", f"runs/{task}-{name}-{seed}",
+def train(task: str, name: str, order: list[int], options: argparse.Namespace) -> dict:
+    return genorder(
+        "train", "--task", task, "--length", LENGTH, "--order", ",".join(map(str, order)), "--seed", options.seed,
+        "--set", f"training.steps={options.steps}", "--threads", options.threads,
+        "--out", f"runs/{task}-{name}-{options.seed}-{options.steps}",
     )  # fmt: skip
-
-
-def run(*arguments: str) -> dict:
-    command = [str(Path(sys.executable).parent / "genorder"), *arguments, "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def edges(task: str, seed: int, found: list[dict]) -> tuple[int, int, int]:

@@ -13,11 +13,9 @@ for the same kind of start: the best of four model sizes each.
 """
 
 import argparse
-import json
 import resource
-import subprocess
-import sys
-from pathlib import Path
+
+from program import genorder, own_and_further
 
 from genorder.store import fingerprint
 
@@ -36,11 +34,7 @@ PAPER = {  # start, length: success rates in percent; those in OPTIMAL came from
 
 
 def main() -> None:
-    own, further = (
-        (sys.argv[1 : sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1 :])
-        if "--" in sys.argv
-        else (sys.argv[1:], [])
-    )
+    own, further = own_and_further()
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--strategy", default="any-order")
     parser.add_argument("--length", type=int, default=20)
@@ -66,12 +60,11 @@ def main() -> None:
 def discover(task: str, seed: int, options: argparse.Namespace, further: list[str]) -> dict:
     end = [] if options.train else ["--explore-only"]
     asked = [options.strategy, str(options.length), *end, *further]
-    command = [
-        str(Path(sys.executable).parent / "genorder"), "discover", "--task", task, "--length", str(options.length),
-        "--strategy", options.strategy, "--hidden-order-seed", str(seed), "--seed", str(seed), "--json", *end,
+    return genorder(
+        "discover", "--task", task, "--length", options.length, "--strategy", options.strategy,
+        "--hidden-order-seed", seed, "--seed", seed, *end,
         "--out", f"runs/discovery-{task}-{seed}-{options.strategy}-{fingerprint(asked)[:6]}", *further,
-    ]  # fmt: skip
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    )  # fmt: skip
 
 
 def line(task: str, seed: int, result: dict, paper: float | None) -> str:

@@ -14,12 +14,9 @@ targets, and who must guess when it comes finds it cheaper in company, whatever 
 """
 
 import argparse
-import json
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
+from program import genorder
 
 from genorder.analysis import identification_rates
 
@@ -66,13 +63,10 @@ def main() -> None:
 
 def rank(task: str, seed: int, judge: str, threads: int | None) -> tuple[dict, float, float]:
     """The forward order's row, the seconds of the run, and the correlation of loss and company of y_1."""
-    command = [
-        str(Path(sys.executable).parent / "genorder"), "rank", "--task", task, "--length", "30",
-        *JUDGES[judge], "--hidden-order-seed", str(seed), "--seed", str(seed),
-        "--json", "--out", f"runs/identification-{judge}-{task}-{seed}",
-        *([] if threads is None else ["--threads", str(threads)]),
-    ]  # fmt: skip
-    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    result = genorder(
+        "rank", "--task", task, "--length", 30, *JUDGES[judge], "--hidden-order-seed", seed, "--seed", seed,
+        "--out", f"runs/identification-{judge}-{task}-{seed}", *([] if threads is None else ["--threads", threads]),
+    )  # fmt: skip
     ranking = result["ranking"]
     row = next(row for row in ranking if row["order_in_true_indices"] == list(range(30)))
     return row, sum(result["seconds"].values()), _company(ranking)

@@ -6,10 +6,7 @@ Runs `genorder train --task T --length 20 --order O --preset cpu` twelve times (
 prints a Markdown table beside the paper's Table 1. The paper's model has 6 layers and d 512.
 """
 
-import json
-import subprocess
-import sys
-from pathlib import Path
+from program import genorder
 
 PAPER = {  # success rates in percent: forward, reverse
     "relu": (99.6, 5.6),
@@ -34,11 +31,10 @@ def main() -> None:
 
 
 def train(task: str, order: str) -> dict:
-    command = [
-        str(Path(sys.executable).parent / "genorder"), "train", "--task", task, "--length", "20", "--order", order,
-        "--preset", "cpu", "--json", "--out", f"runs/table-1-{task}-{order}",
-    ]  # fmt: skip
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return genorder(
+        "train", "--task", task, "--length", 20, "--order", order, "--preset", "cpu",
+        "--out", f"runs/table-1-{task}-{order}",
+    )  # fmt: skip
 
 
 def cell(result: dict) -> str:

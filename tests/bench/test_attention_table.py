@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = Path(__file__).parents[2] / "benchmarks" / "attention.py"
 TINY = [
     "samples.train=200", "samples.validation=10", "samples.test=10", "training.steps=2", "training.batch_size=8",
@@ -21,16 +23,23 @@ def table(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_rows_beside_the_papers_numbers(tmp_path: Path) -> None:
-    done = table(tmp_path, "--only", "index:d=4-13")
+@pytest.mark.parametrize(
+    ("row", "task", "paper"),
+    [
+        ("index:d=4-13", "index:d=4 | 13", ("0.887", "1.486")),
+        pytest.param("relu-20", "relu | 20", ("1.160", "1.640"), marks=pytest.mark.slow),
+    ],
+)
+def test_rows_beside_the_papers_numbers(tmp_path: Path, row: str, task: str, paper: tuple[str, str]) -> None:
+    done = table(tmp_path, "--only", row)
     assert done.returncode == 0, done.stderr
     head, line, *rows = done.stdout.splitlines()
     assert {text.count("|") for text in (head, line, *rows)} == {10}
-    found = r"\d\.\d{3}"
+    forward, reverse = (rf"\d\.\d{{3}} \| {re.escape(number)}" for number in paper)
     end = r"(forward|reverse) \| \d+\.\d % \| \d+\.\d % \|"
-    assert re.fullmatch(rf"\| index:d=4 \| 13 \| {found} \| 0\.887 \| {found} \| 1\.486 \| {end}", rows[0])
-    assert (tmp_path / "attention-index-d=4-13" / "report.html").exists()
-    assert table(tmp_path, "--only", "index:d=4-13").stdout == done.stdout  # continued: the same
+    assert re.fullmatch(rf"\| {re.escape(task)} \| {forward} \| {reverse} \| {end}", rows[0])
+    assert (tmp_path / f"attention-{row.replace(':', '-')}" / "report.html").exists()
+    assert table(tmp_path, "--only", row).stdout == done.stdout  # continued: the same
 
 
 def test_a_failure_is_told(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import torch
 from cli_helpers import RELU_3, TINY, Genorder
 from test_discover import COMMAND, EXPLORING, FINAL, SQUARE_4, changes, without_time
 
-from genorder.cli import discover
+from genorder.cli.discovery_screen import DiscoveryScreen
 from genorder.execution import machine
 
 UNTOLD = ("discover", *SQUARE_4, *changes({**EXPLORING, **FINAL}), "--strategy", "global-local", "--depth", "2")
@@ -86,7 +86,7 @@ def test_exploring_goes_on_to_the_whole_run(
 ) -> None:
     whole = genorder(*COMMAND, "--out", "whole", "--json").result()
     explored = genorder(*COMMAND, *out, "--explore-only", "--json").result()
-    monkeypatch.setattr(discover._Watcher, "race", lambda _, progress: None)
+    monkeypatch.setattr(DiscoveryScreen, "race", lambda _, progress: None)
     done = {job["name"]: job["finished_at"] for job in jobs(genorder, explored)}
     result = genorder(*COMMAND, *out, "--json").result()
     assert without_time(result) == without_time(whole)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from itertools import accumulate
 from operator import xor
 from pathlib import Path
@@ -277,3 +278,8 @@ main()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_the_version_is_that_of_the_package(genorder: Genorder) -> None:
+    shown = genorder("--version")
+    assert (shown.code, shown.out) == (0, f"genorder {version('genorder')}\n")

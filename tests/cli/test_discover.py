@@ -12,6 +12,7 @@ import pytest
 from cli_helpers import ENVIRONMENT, PROGRAM, Genorder, files_under
 
 from genorder.cli import discover
+from genorder.cli.discovery_screen import DiscoveryScreen
 from genorder.orders import parse_order
 from genorder.search.strategies import STRATEGIES
 from genorder.tasks import make_task, stored_columns
@@ -299,7 +300,7 @@ def test_interrupted_command_continues_to_the_same_result(genorder: Genorder, mo
     """By Ctrl-C in each of its parts, one after the other."""
     undisturbed = genorder(*COMMAND, "--out", "undisturbed", "--json").result()
     for method, is_now in MOMENTS.values():
-        original = getattr(discover._Watcher, method)
+        original = getattr(DiscoveryScreen, method)
         signals: list[int] = []
 
         def stopping(
@@ -311,7 +312,7 @@ def test_interrupted_command_continues_to_the_same_result(genorder: Genorder, mo
                 os.kill(os.getpid(), signal.SIGINT)
 
         with monkeypatch.context() as patched:
-            patched.setattr(discover._Watcher, method, stopping)
+            patched.setattr(DiscoveryScreen, method, stopping)
             stopped = genorder(*COMMAND, "--out", "r", "--json")
         assert (stopped.code, stopped.out) == (130, "")
         assert re.match(r"interrupted: stopped .*; the same command continues from there", stopped.err.splitlines()[-1])

@@ -2,7 +2,7 @@
 
 import dataclasses
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,13 +42,18 @@ def pages(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     return found
 
 
+def looks(kinds: Sequence[str], usual: Sequence[tuple[Any, ...]], others: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """Every kind of page in all looks; of other pages than a discovery's, the last ones are for the slow tests."""
+    return [
+        pytest.param(kind, *look, marks=[pytest.mark.slow] if look in others and kind != "discovery" else [])
+        for kind in kinds
+        for look in (*usual, *others)
+    ]
+
+
 @pytest.mark.parametrize(
     ("kind", "width", "scheme"),
-    [
-        *((kind, *look) for kind in (*KINDS, "known", "comparison") for look in ((1200, "light"), (390, "dark"))),
-        ("discovery", 390, "light"),
-        ("discovery", 1200, "dark"),
-    ],
+    looks((*KINDS, "known", "comparison"), [(1200, "light"), (390, "dark")], [(1200, "dark"), (390, "light")]),
 )
 def test_it_draws_and_fits(browser: Any, pages: dict[str, Path], kind: str, width: int, scheme: str) -> None:
     size = {"width": width, "height": 800}
@@ -150,10 +155,7 @@ def test_printing_is_light(browser: Any, pages: dict[str, Path], tmp_path: Path)
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core in .venv/axe: make setup installs it where npm is")
 @pytest.mark.parametrize(
     ("kind", "scheme"),
-    [
-        *((kind, "light") for kind in ("discovery", "known", "ranking", "attention", "interrupted", "comparison")),
-        *((kind, "dark") for kind in ("discovery", "attention")),  # all that have colours of their own
-    ],
+    looks(("discovery", "known", "ranking", "attention", "interrupted", "comparison"), [("light",)], [("dark",)]),
 )
 def test_it_is_accessible(browser: Any, pages: dict[str, Path], kind: str, scheme: str) -> None:
     with opened(browser, pages[kind].as_uri(), bypass_csp=True, color_scheme=scheme) as watched:

@@ -455,9 +455,13 @@ def test_interrupted_in_the_second_round_gives_the_same(tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     with pytest.raises(Interrupted, match="of 60"):
         propose(folder, splits, shortened(30), **stopped_at(3))
-    assert [path.parent.name for path in folder.rglob("finished.safetensors")] == ["0"]
-    assert {path.parent.name for path in folder.rglob("step-*")} == {"1"}
-    assert told(propose(folder, splits, shortened(30))) == told(whole)
+    assert {(path.parent.name, path.stem) for path in folder.rglob("step-*.json")} == {
+        ("0", "step-000000030"),
+        ("1", "step-000000021"),
+    }
+    continued = propose(folder, splits, shortened(30))
+    assert told(continued) == told(whole)
+    assert all(seconds > 0 for stage in continued.stages for seconds in stage.seconds.values())
     assert not list(folder.rglob("*.safetensors"))
 
 

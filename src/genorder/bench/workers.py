@@ -13,7 +13,7 @@ from genorder.data import encode_for_exploring
 from genorder.execution import map_jobs
 from genorder.orders import Order, random_orders
 from genorder.presets import cpu_exploration
-from genorder.profiling.race import RaceJob, keep_data, run_job
+from genorder.profiling.race_jobs import RaceJob, keep_data, run_job
 from genorder.seeding import numpy_generator
 from genorder.tasks import make_task, task_splits
 
@@ -69,8 +69,8 @@ def _jobs(length: int, device: torch.device) -> list[RaceJob]:
     train, validation = encode_for_exploring(splits, device)
     data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
     orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
-    config = cpu_exploration("recurrence").race
-    return [RaceJob(data, digest, device.type, order.indices, config, _STEPS, 0) for order in orders]
+    race = cpu_exploration("recurrence").race
+    return [RaceJob(data, digest, device.type, order.indices, race.model, race.training, _STEPS, 0) for order in orders]
 
 
 def _seconds(jobs: list[RaceJob], *, workers: int, threads: int) -> float:

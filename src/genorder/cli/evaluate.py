@@ -39,7 +39,7 @@ def evaluate(
 
     Example: genorder evaluate runs/train-relu-L20-forward-1a2b3c4d more.jsonl
     """
-    if split is not None and split not in _SPLITS:
+    if split not in (None, *_SPLITS):
         raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
     if split is not None and data is not None:
         raise InputError(f"--split {split} is of the run's own data, and {shown_name(data)} is given; leave one out")
@@ -85,5 +85,5 @@ def _read(data: str, told: dict[str, Any], run_dir: Path) -> SequenceDataset:
     dataset = read_dataset(data, options_like(origin.reading, data, told))
     if origin.true_of_column is None:
         return dataset
-    say(f"targets in the task's own sequence, not in the run's shuffled columns: {origin.true_of_column.short()}")
+    say(str(origin.note))
     return reordered(dataset, origin.true_of_column)

@@ -53,8 +53,8 @@ def predict(
     origin = origin_of_model(model)
     told = {"split": split, "input_column": input_column}
     reading = replace(origin.reading, **{option: value for option, value in told.items() if value is not None})
-    if origin.true_of_column is not None:
-        say(f"targets in the task's own sequence, not in the run's shuffled columns: {origin.true_of_column.short()}")
+    if origin.note:
+        say(origin.note)
     name = shown_name(inputs)
     lines = numbered_lines(inputs)
     predicted: list[list[str]] = []

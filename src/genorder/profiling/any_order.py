@@ -84,7 +84,7 @@ def fit_any_order(
     stop: StopRequest | None = None,
     order: Order | None = None,
 ) -> float:
-    """Train the model in place on fresh random orders; the seconds it took.
+    """Train the model in place on fresh random orders; the seconds it took, those before an interruption among them.
 
     With an order, on that alone, and each target pays for what it reads: it keeps to what it is computed from.
     """
@@ -117,6 +117,7 @@ def fit_any_order(
         checkpoints=checkpoints,
         on_progress=on_progress,
         stop=stop,
+        keep_end=True,
         parameter_groups=[{"params": others}, {"params": routing, "rate_factor": config.routing_rate_factor}],
     )
     return fitted.seconds

@@ -56,7 +56,7 @@ def shared_prefix_losses(
         again = 0
     for number, shared in enumerate(common_prefixes(orders_CL.cpu())):
         if stop is not None and stop.requested:
-            raise Interrupted("stopped while candidates were scored; the same command scores them again")
+            raise Interrupted("stopped while candidates were scored; the same command continues from there")
         first = shared + 1 - again
         tokens_SM = steps_SQ[:, columns_CQ[number, first:]]
         embedded_SMD = F.embedding(tokens_SM, gpt.token_embedding)

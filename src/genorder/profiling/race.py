@@ -10,7 +10,6 @@ outcome.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -19,18 +18,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
-from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset
-from genorder.errors import GenorderError, InputError
+from genorder.errors import InputError
 from genorder.execution import StopRequest, map_jobs, usable_cores
-from genorder.models import GPTConfig, fresh_gpt
-from genorder.models.losses import mean_loss
+from genorder.models import GPTConfig
 from genorder.orders import Order
-from genorder.profiling.scoring import compare_with_best, finite_or_none, means_and_errors, plain_scores
+from genorder.profiling.race_jobs import RaceJob, keep_data, run_job
+from genorder.profiling.scoring import compare_with_best, finite_or_none, means_and_errors
 from genorder.seeding import derive_seed
-from genorder.store import Journal, fingerprint, sha256_file, write_bytes_atomic
-from genorder.training import BatchPlan, TrainingConfig, fit
+from genorder.store import Journal, fingerprint
+from genorder.training import TrainingConfig
 
 _CLEARLY = 0.1  # nats: two losses that are both nearly zero are not far apart
 _FAR_BELOW = 0.5  # of the best loss
@@ -47,30 +45,6 @@ class RaceConfig(BaseModel):
     close: float = Field(default=0.05, ge=0)  # a loss at most so far above the best, relative to it, stays
     far: float = Field(default=0.5, gt=0)  # a loss so far above the best, relative to it, leaves, whatever the share
     seeds: int = Field(default=1, ge=1)  # trainings per order and round
-
-
-@final
-@dataclass(frozen=True)
-class RaceJob:
-    data: str  # file of the encoded samples
-    data_sha256: str
-    device: str
-    order: tuple[int, ...]
-    config: RaceConfig
-    steps: int
-    seed: int
-
-    def describe(self) -> dict[str, Any]:
-        return {
-            "job": "race",
-            "data": self.data_sha256,
-            "order": list(self.order),
-            "model": self.config.model.model_dump(),
-            "training": self.config.training.model_dump(exclude={"steps"}),
-            "steps": self.steps,
-            "seed": self.seed,
-            "device": self.device,
-        }
 
 
 @final
@@ -195,7 +169,16 @@ def race(
     predictions_N = validation.target_lengths_N.cpu().numpy() + 1
     for number, steps in enumerate(config.round_steps):
         jobs = [
-            RaceJob(data, digest, device, order.indices, config, steps, derive_seed(seed, "race", repeat))
+            RaceJob(
+                data,
+                digest,
+                device,
+                order.indices,
+                config.model,
+                config.training,
+                steps,
+                derive_seed(seed, "race", repeat),
+            )
             for order in running
             for repeat in range(config.seeds)
         ]
@@ -210,7 +193,7 @@ def race(
             losses[index] = _merge([result], predictions_N)["loss"]
             if on_job:
                 left = ((len(jobs) - done) * steps + later) * seconds / trained
-                on_job(_progress(number, done, jobs, index, losses, result["curve"], left))
+                on_job(_progress(number, done, jobs, index, index % config.seeds, losses, result["curve"], left))
         for place, order in enumerate(running):
             own = results[place * config.seeds : (place + 1) * config.seeds]
             outcomes[order].append(_merge([result for result in own if result is not None], predictions_N))
@@ -249,6 +232,7 @@ def _progress(
     done: int,
     jobs: list[RaceJob],
     index: int,
+    repeat: int,
     losses: list[float],
     curve: list[float],
     seconds_left: float,
@@ -261,7 +245,7 @@ def _progress(
         done=done,
         total=len(jobs),
         order=Order(job.order),
-        repeat=index % job.config.seeds,
+        repeat=repeat,
         curve=curve,
         loss=losses[index],
         best=Order(jobs[best].order),
@@ -289,26 +273,6 @@ def _results(
         yield index, result
 
 
-def run_job(job: RaceJob) -> dict[str, Any]:
-    """Train one order from the start; its validation losses by sample, its training curve, and the seconds."""
-    train, validation = _load_data(job.data, job.data_sha256, job.device)
-    model = fresh_gpt(job.config.model, train, job.seed)
-    orders_1L = torch.tensor([list(job.order)], device=train.inputs_NW.device)
-    training = job.config.training.model_copy(update={"steps": job.steps})
-    batch_at = BatchPlan(train, orders_1L, training.batch_size, derive_seed(job.seed, "batches"))
-    try:
-        fitted = fit(
-            model, lambda step: mean_loss(model, batch_at(step)), training, seed=derive_seed(job.seed, "dropout")
-        )
-    except GenorderError as error:
-        return {"losses": None, "curve": [], "why": str(error), "seconds": 0.0}
-    losses_N = plain_scores(model, validation, [Order(job.order)]).losses_CN[0]
-    if not np.isfinite(losses_N).all():
-        why = "the validation loss is not finite"
-        return {"losses": None, "curve": fitted.losses, "why": why, "seconds": fitted.seconds}
-    return {"losses": losses_N.tolist(), "curve": fitted.losses, "seconds": fitted.seconds}
-
-
 def _merge(results: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> dict[str, Any]:
     """One order's results in one round, over the seeds: the mean loss of each sample."""
     if any(result["losses"] is None for result in results):
@@ -325,33 +289,3 @@ def _tied(outcomes: list[dict[str, Any]], predictions_N: NDArray[np.int64]) -> l
     _, differences, errors = compare_with_best(losses, predictions_N)
     tied: list[bool] = (differences <= errors).tolist()
     return tied
-
-
-def keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
-    """Write the encoded samples where workers can read them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "race-data.safetensors"
-    tensors = {}
-    for name, split in (("train", train), ("validation", validation)):
-        tensors[f"{name}.inputs"] = split.inputs_NW.cpu().contiguous()
-        tensors[f"{name}.targets"] = split.targets_NL.cpu().contiguous()
-        tensors[f"{name}.lengths"] = split.target_lengths_N.cpu().contiguous()
-    tensors["vocabulary"] = torch.tensor(train.model_vocabulary)
-    write_bytes_atomic(path, save(tensors))
-    return str(path), sha256_file(path)
-
-
-@lru_cache(maxsize=1)
-def _load_data(path: str, digest: str, device: str) -> tuple[EncodedDataset, EncodedDataset]:
-    """Read once per process; the digest tells apart what stood at one path at different times."""
-    tensors = load_file(path)
-    train, validation = (
-        EncodedDataset(
-            tensors[f"{name}.inputs"],
-            tensors[f"{name}.targets"],
-            tensors[f"{name}.lengths"],
-            int(tensors["vocabulary"]),
-        ).to(torch.device(device))
-        for name in ("train", "validation")
-    )
-    return train, validation

@@ -193,12 +193,17 @@ def surely_worse(losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64
     samples = losses_CN.shape[1]
     if samples < 2:
         return np.zeros(len(means), dtype=bool)
-    from scipy.special import stdtrit  # only where it is needed: to import scipy takes as long as a short command
-
-    threshold = -float(stdtrit(samples - 1, level))  # of Student's t
+    threshold = errors_for(level, samples)
     worse: NDArray[np.bool_] = (differences > threshold * errors) | ~np.isfinite(means)
     worse[int(np.nanargmin(np.where(np.isfinite(means), means, np.inf)))] = False
     return worse
+
+
+def errors_for(level: float, samples: int) -> float:
+    """By how many standard errors a mean of so many samples exceeds zero by chance, with that probability."""
+    from scipy.special import stdtrit  # only where it is needed: to import scipy takes as long as a short command
+
+    return -float(stdtrit(samples - 1, level))
 
 
 def compare_with_best(

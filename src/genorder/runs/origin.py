@@ -19,6 +19,13 @@ class ModelOrigin:
     reading: ReadOptions  # how the run's data was read
     true_of_column: Order | None  # which of a task's own targets each stored column holds, where they are shuffled
 
+    @property
+    def note(self) -> str | None:
+        """In which sequence targets are read and shown, where that is not the run's."""
+        if self.true_of_column is None:
+            return None
+        return f"targets in the task's own sequence, not in the run's shuffled columns: {self.true_of_column.short()}"
+
     def in_own_sequence(self, target: Sequence[str]) -> list[str]:
         """A target of the stored columns in the sequence of its task.
 

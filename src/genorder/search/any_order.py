@@ -9,7 +9,6 @@ target is computed from and nothing else; two more sorts of that graph go to the
 """
 
 import copy
-import json
 import shutil
 import time
 from collections.abc import Sequence
@@ -18,8 +17,6 @@ from itertools import accumulate, combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, final
-
-from safetensors.torch import load_file, save
 
 from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
@@ -39,10 +36,7 @@ from genorder.search.base import (
 from genorder.search.graph_sorts import topological_sorts
 from genorder.search.reading import blind_loss, proposals, read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
-from genorder.store import write_bytes_atomic, write_json_atomic
 from genorder.training import CheckpointFolder, marginal_seconds
-
-_FINISHED, _SECONDS = "finished.safetensors", "seconds.json"  # of a round
 
 
 @final
@@ -207,12 +201,9 @@ def _trained(
     folder: Path,
     order: Order | None = None,
 ) -> float:
-    """Train the model in place for one round, or load what an interrupted run had finished of it."""
-    if (folder / _FINISHED).exists():
-        model.load_state_dict(load_file(folder / _FINISHED))
-        return float(json.loads((folder / _SECONDS).read_text()))
+    """Train the model in place for one round; what an interrupted run had done of it is not done again."""
     on_progress = problem.on_progress
-    seconds = fit_any_order(
+    return fit_any_order(
         model,
         problem.train,
         config,
@@ -222,14 +213,6 @@ def _trained(
         stop=problem.stop,
         order=order,
     )
-    _keep(model, seconds, folder)
-    return seconds
-
-
-def _keep(model: RoutedModel, seconds: float, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    write_json_atomic(folder / _SECONDS, seconds)
-    write_bytes_atomic(folder / _FINISHED, save(model.state_dict()))  # last: it says that the round is done
 
 
 def _agreement(orders: Sequence[Order]) -> float:

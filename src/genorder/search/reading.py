@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from genorder.data import EncodedDataset
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
-from genorder.profiling.scoring import compare_with_best
+from genorder.profiling.scoring import compare_with_best, errors_for
 
 if TYPE_CHECKING:
     import networkx
@@ -59,8 +59,7 @@ class Reading:
     @property
     def preferred(self) -> bool:
         """Does the order beat random ones, beyond the noise?"""
-        gained_N = self.random_CN.mean(axis=0) - self.losses_CN[0]
-        return bool(gained_N.mean() > max(_noise_of(gained_N), _LEARNT_SHARE * self.blind))
+        return bool(self._gained_N.mean() > max(_noise_of(self._gained_N), _LEARNT_SHARE * self.blind))
 
     @property
     def exhausted(self) -> bool:
@@ -86,8 +85,12 @@ class Reading:
     @property
     def advantage(self) -> tuple[float, float]:
         """Of the best order over random ones, and its standard error."""
-        gained_N = self.random_CN.mean(axis=0) - self.losses_CN[0]
-        return float(gained_N.mean()), float(gained_N.std(ddof=1) / np.sqrt(len(gained_N)))
+        return float(self._gained_N.mean()), _error_of(self._gained_N)
+
+    @property
+    def _gained_N(self) -> NDArray[np.float64]:
+        gained_N: NDArray[np.float64] = self.random_CN.mean(axis=0) - self.losses_CN[0]
+        return gained_N
 
 
 def read(
@@ -120,7 +123,7 @@ def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order])
         {
             "order": list(order),
             "loss": float(means[place]),
-            "standard_error": float(losses_CN[place].std(ddof=1) / np.sqrt(samples)),
+            "standard_error": _error_of(losses_CN[place]),
             "tied_with_best": bool(differences[place] <= errors[place]),
         }
         for place, order in enumerate(orders)
@@ -175,22 +178,25 @@ def verdict(reading: Reading) -> tuple[str, str]:
 
 
 def _noise_of(values_N: NDArray[np.float64]) -> float:
-    """What their mean must exceed to be no chance, by Student's t."""
-    from scipy.special import stdtrit  # slow to import
+    """What their mean must exceed to be no chance."""
+    return errors_for(_CHANCE, len(values_N)) * _error_of(values_N)
 
-    error = float(values_N.std(ddof=1) / np.sqrt(len(values_N)))
-    return -float(stdtrit(len(values_N) - 1, _CHANCE)) * error
+
+def _error_of(values_N: NDArray[np.float64]) -> float:
+    return float(values_N.std(ddof=1) / np.sqrt(len(values_N)))
 
 
 def blind_loss(train: EncodedDataset, validation: EncodedDataset) -> float:
     """Of guessing each target of the validation samples by how frequent its tokens are in training, per prediction."""
     total, count = 0.0, 0
     for column in range(validation.target_width):
-        seen, guessed = (_column(encoded, column) for encoded in (train, validation))
-        kinds, codes = np.unique(np.concatenate([seen, guessed]), return_inverse=True)
+        guessed = _column(validation, column)
+        seen_V, guessed_V = (
+            np.bincount(tokens, minlength=train.model_vocabulary) for tokens in (_column(train, column), guessed)
+        )
         # Half a sighting more for each token, so that one which training lacks is not impossible.
-        weights = np.bincount(codes[: len(seen)], minlength=len(kinds)) + 0.5
-        total -= float(np.log(weights / weights.sum())[codes[len(seen) :]].sum())
+        weights_V = np.where((seen_V > 0) | (guessed_V > 0), seen_V + 0.5, 0.0)
+        total -= float(np.log(weights_V[guessed] / weights_V.sum()).sum())
         count += len(guessed)
     return total / count
 
