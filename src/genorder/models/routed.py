@@ -28,6 +28,7 @@ class RoutedConfig(BaseModel):
     hidden: int = Field(default=256, ge=1)
 
 
+_ROUTING_SCALE = 0.1  # of the first routing logits: every position is read a little
 _TINY = 1e-9  # keeps the gradient of an entropy finite where a weight is zero
 
 
@@ -44,7 +45,7 @@ class RoutedModel(nn.Module):
         def normal(*shape: int, scale: float) -> nn.Parameter:
             return nn.Parameter(scale * torch.randn(*shape, generator=rng))
 
-        self.routing_LHP = normal(targets, slots, positions, scale=0.1)
+        self.routing_LHP = normal(targets, slots, positions, scale=_ROUTING_SCALE)
         self.values_HVD = normal(slots, vocabulary + 1, width, scale=1.0)  # the last is of the empty position
         self.index_LD = normal(targets, width, scale=1.0)
         read = (slots + 1) * width
@@ -54,6 +55,10 @@ class RoutedModel(nn.Module):
         self.second_F = nn.Parameter(torch.zeros(hidden))
         self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
         self.out_V = nn.Parameter(torch.zeros(vocabulary))
+
+    def fresh_routing(self, rng: torch.Generator) -> Tensor:
+        """routing_LHP of a model that has not been trained."""
+        return _ROUTING_SCALE * torch.randn(self.routing_LHP.shape, generator=rng)
 
     @torch.no_grad()
     def slot_weights(self, available_GLP: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ C orders.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -25,6 +25,21 @@ from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
 _ROWS = 40_000  # predictions at once while measuring: enough to fill the cores, few enough for the caches
 
 
+class OutwardConfig(BaseModel):
+    """See profiling/outward.py."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    training: TrainingConfig = TrainingConfig(
+        steps=3_000, batch_size=128, learning_rate=1e-2, warmup_steps=50, beta2=0.98, weight_decay=0.0
+    )  # as many steps at most
+    interval: int = Field(default=25, ge=1)  # steps from one look at what is known to the next
+    known_share: float = Field(default=0.3, gt=0, lt=1)  # of the loss of a blind guess, below which a target is known
+    patience: int = Field(default=200, ge=1)  # steps without a new one, after which a half-known target will do
+    give_up: int = Field(default=600, ge=1)  # steps without a new one, after which it ends
+    polish: int = Field(default=100, ge=0)  # steps after all are known
+
+
 class AnyOrderConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -37,6 +52,11 @@ class AnyOrderConfig(BaseModel):
     validation_samples: int = Field(default=512, ge=2)
     graph_steps: int = Field(default=200, ge=0)  # in the order found, with a price on reading, before the graph is read
     reading_price: float = Field(default=0.02, ge=0)  # in loss, of each position that a target reads
+    outward: OutwardConfig = OutwardConfig()
+
+
+def with_steps(config: AnyOrderConfig, steps: int) -> AnyOrderConfig:
+    return config.model_copy(update={"training": config.training.model_copy(update={"steps": steps})})
 
 
 def positions_of(encoded: EncodedDataset, rows_N: Tensor, empty: int) -> Tensor:
@@ -103,12 +123,10 @@ def fit_any_order(
             available_GLP = fixed_GLP
         tokens_NP = positions_of(train, rows_N, model.vocabulary)
         logits_GBLV = model(tokens_NP.view(groups, samples, -1), available_GLP)
-        losses_NL = _losses(logits_GBLV.flatten(0, 1), train, rows_N)
+        losses_NL = losses_of(logits_GBLV.flatten(0, 1), train, rows_N)
         loss = losses_NL.sum() / train.target_lengths_N[rows_N].sum()
         return loss if fixed_GLP is None else loss + config.reading_price * model.reading_cost(available_GLP)
 
-    routing = [model.routing_LHP]
-    others = [parameter for name, parameter in model.named_parameters() if name != "routing_LHP"]
     fitted = fit(
         model,
         loss_at,
@@ -118,12 +136,18 @@ def fit_any_order(
         on_progress=on_progress,
         stop=stop,
         keep_end=True,
-        parameter_groups=[{"params": others}, {"params": routing, "rate_factor": config.routing_rate_factor}],
+        parameter_groups=parameter_groups(model, config.routing_rate_factor),
     )
     return fitted.seconds
 
 
-def _losses(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
+def parameter_groups(model: RoutedModel, routing_rate_factor: float) -> list[dict[str, Any]]:
+    """For the optimiser: where to read is learnt faster than what to make of it."""
+    others = [parameter for name, parameter in model.named_parameters() if name != "routing_LHP"]
+    return [{"params": others}, {"params": [model.routing_LHP], "rate_factor": routing_rate_factor}]
+
+
+def losses_of(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
     """losses_NM of the targets, zero beyond a sample's length."""
     labels_NM = encoded.targets_NL[rows_N].long()
     index_M = torch.arange(encoded.target_width, device=labels_NM.device)
@@ -169,7 +193,7 @@ class AnyOrderOracle:
         with torch.inference_mode():
             for rows_B in torch.split(self._rows_N, chunk):
                 logits_BMV = self.model(self._tokens_NP[rows_B][None], available_MP[None], targets_M)[0]
-                parts.append(_losses(logits_BMV, self.validation, rows_B, targets_M).double().cpu().numpy())
+                parts.append(losses_of(logits_BMV, self.validation, rows_B, targets_M).double().cpu().numpy())
         return np.concatenate(parts)
 
     def given(self, emitted: Sequence[int], targets: Sequence[int] | None = None) -> NDArray[np.float64]:

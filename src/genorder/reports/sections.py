@@ -197,10 +197,18 @@ def _path(run: ReportedRun) -> Section | None:
         prose.append(f"{details['verdict'].capitalize()}. {details['advice']}")
     losses: dict[str, Any] = details.get("losses", {})
     if losses:
-        prose.append(
-            f"Loss under the profiler: the found order {losses['best']:.3f}, its reverse {losses['reverse']:.3f}, "
-            f"random orders {losses['random']:.3f}, guessing by frequency {losses['blind']:.3f}."
-        )
+        told = [
+            f"{name} {losses[key]:.3f}"
+            for key, name in (
+                ("best", "the found order"),
+                ("reverse", "its reverse"),
+                ("random", "random orders"),
+                ("inputs_alone", "from the inputs alone"),
+                ("blind", "guessing by frequency"),
+            )
+            if key in losses
+        ]
+        prose.append(f"Loss under the profiler: {', '.join(told)}.")
     return Section("path", "The path of the search", prose, [Part(table, "Stages", open=True)])
 
 

@@ -3,9 +3,10 @@
 One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet, the
-model trains on. At last it trains for a while in the order found, paying for what it reads, so that it shows what each
-target is computed from and nothing else; two more sorts of that graph go to the race, which learnability may prefer.
+model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet,
+another model works outwards from the inputs (see profiling/outward.py); if that does not get there either, the first
+trains on. At last the better one trains for a while in the order found, paying for what it reads, so that it shows what
+each target is computed from and nothing else; two more sorts of that graph go to the race, as learnability may differ.
 """
 
 import copy
@@ -13,7 +14,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import accumulate, combinations
+from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar, final
@@ -22,8 +23,10 @@ from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.models.routed import RoutedModel
 from genorder.orders import Order
-from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model
+from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
+from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import dependencies
+from genorder.profiling.outward import fit_outward
 from genorder.search.base import (
     MOST_PROPOSALS,
     OwnModelSearch,
@@ -34,7 +37,7 @@ from genorder.search.base import (
     Stage,
 )
 from genorder.search.graph_sorts import topological_sorts
-from genorder.search.reading import blind_loss, proposals, read, reading_to_dict
+from genorder.search.reading import Reading, proposals, read, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder, marginal_seconds
 
@@ -47,6 +50,7 @@ class AnyOrder(OwnModelSearch):
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
+    outward: bool = True  # after the first of them, another model works outwards from the inputs
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.rounds < 1:
@@ -58,15 +62,14 @@ class AnyOrder(OwnModelSearch):
 
     def seconds_per_step(self, problem: SearchProblem) -> float:
         def seconds(steps: int) -> float:
-            training = problem.any_order.training.model_copy(update={"steps": steps})
-            short = problem.any_order.model_copy(update={"training": training})
+            short = with_steps(problem.any_order, steps)
             return fit_any_order(routed_model(problem.train, short, seed=0), problem.train, short, seed=0)
 
         return marginal_seconds(seconds, budget=1.0)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
-        first, *more = self._round_steps(config, share)
+        first, *more = (steps for steps, _ in self._rounds(config, share))
         settled, longest = (
             steps + config.graph_steps * _fits(steps + config.graph_steps, share)
             for steps in (first, first + sum(more))
@@ -84,11 +87,19 @@ class AnyOrder(OwnModelSearch):
         steps, models = problem.budget.steps, self._models(problem)
         return None if steps is None or not models else max(1, steps // models)
 
-    def _round_steps(self, config: AnyOrderConfig, share: int | None) -> list[int]:
-        """Of each training of one model, as long as it is not settled: those that fit, and the first in any case."""
-        rounds = [config.training.steps * 2**number for number in range(self.rounds)]
-        rounds[0] = rounds[0] if share is None else min(rounds[0], share)
-        return [steps for steps, total in zip(rounds, accumulate(rounds), strict=True) if _fits(total, share)]
+    def _rounds(self, config: AnyOrderConfig, share: int | None) -> list[tuple[int, bool]]:
+        """Of each training, as long as the answer is not settled, its steps and whether it works outwards.
+
+        Those that fit, and the first in any case.
+        """
+        first, *more = (config.training.steps * 2**number for number in range(self.rounds))
+        rounds = [(first if share is None else min(first, share), False)]
+        rounds += [(config.outward.training.steps, True)] if self.outward else []
+        taken: list[tuple[int, bool]] = []
+        for steps, outward in [*rounds, *((steps, False) for steps in more)]:
+            if _fits(steps + sum(steps for steps, _ in taken), share):
+                taken.append((steps, outward))
+        return taken
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
@@ -135,35 +146,44 @@ class AnyOrder(OwnModelSearch):
         return found
 
     def _work(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
-        config = problem.any_order
+        config, share = problem.any_order, self._share(problem)
         model = routed_model(problem.train, config, seed)
+        guessed = problem.validation.head(config.validation_samples)
+        blind = blind_loss(problem.train, guessed)
         steps, seconds, constructing = 0, 0.0, 0.0
-        blind = blind_loss(problem.train, problem.validation.head(config.validation_samples))
-        earlier: list[Order] = []
-        before: float | None = None
-        share = self._share(problem)
-        for number, wanted in enumerate(self._round_steps(config, share)):
-            training = config.training.model_copy(update={"steps": wanted})
-            short = config.model_copy(update={"training": training})
-            seconds += _trained(
-                problem, model, short, f"{name}, round {number + 1}",
-                derive_seed(seed, "round", number), folder / str(number),
-            )  # fmt: skip
-            steps += training.steps
+        last: Reading | None = None  # off the model that trains in random orders
+        readings: list[tuple[Reading, AnyOrderOracle]] = []
+        for number, (wanted, outward) in enumerate(self._rounds(config, share)):
+            part = _Part(
+                problem, f"{name}, round {number + 1}", derive_seed(seed, "round", number), folder / str(number)
+            )
+            if outward:
+                trained = routed_model(problem.train, config, derive_seed(seed, "outward"))
+                known, taken, spent = part.fit_outward(trained, config)
+            else:
+                trained, taken = model, wanted
+                spent = part.fit(trained, with_steps(config, wanted))
+            steps, seconds = steps + taken, seconds + spent
             started = time.monotonic()
-            oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
-            rng = numpy_generator(derive_seed(seed, "random orders"))
-            reading = read(oracle, earlier, before, rng, problem.constraints, blind)
+            oracle = AnyOrderOracle(trained, problem.validation, config.validation_samples)
+            if outward:
+                reading = read_outward(oracle, known, problem.constraints, blind_losses(problem.train, guessed), blind)
+            else:
+                rng = numpy_generator(derive_seed(seed, "random orders"))
+                earlier = last.orders[: max(0, min(2, self._orders(problem) - 2))] if last else []
+                reading = read(oracle, earlier, last.best if last else None, rng, problem.constraints, blind)
+                readings = [one for one in readings if one[0] is not last]  # the model is another by now
+                last = reading
             constructing += time.monotonic() - started
+            readings.append((reading, oracle))
             if reading.settled:
                 break
-            earlier, before = reading.orders[: max(0, min(2, self._orders(problem) - 2))], reading.best
+        reading, oracle = min(readings, key=lambda one: (not one[0].settled, one[0].best))
         best = reading.orders[0]
-        sparse = copy.deepcopy(model)
-        if reading.learnt and _fits(steps + config.graph_steps, share):
-            seconds += self._sparsen(
-                problem, sparse, best, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph"
-            )
+        sparse = copy.deepcopy(oracle.model)
+        if reading.learnt and config.graph_steps and _fits(steps + config.graph_steps, share):
+            part = _Part(problem, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph")
+            seconds += part.fit(sparse, with_steps(config, config.graph_steps), best)
         started = time.monotonic()
         graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
         others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
@@ -178,41 +198,36 @@ class AnyOrder(OwnModelSearch):
             "steps": steps,
         }
 
-    def _sparsen(
-        self, problem: SearchProblem, model: RoutedModel, order: Order, name: str, seed: int, folder: Path
-    ) -> float:
-        """Let each target read only what it is computed from, when they are emitted in this order."""
-        config = problem.any_order
-        training = config.training.model_copy(update={"steps": config.graph_steps})
-        short = config.model_copy(update={"training": training})
-        return _trained(problem, model, short, name, seed, folder, order) if config.graph_steps else 0.0
+
+@final
+@dataclass(frozen=True)
+class _Part:
+    """One training of a search; what an interrupted run had done of it is not done again."""
+
+    problem: SearchProblem
+    name: str
+    seed: int
+    folder: Path
+
+    def fit(self, model: RoutedModel, config: AnyOrderConfig, order: Order | None = None) -> float:
+        """Train the model in place; the seconds it took."""
+        return fit_any_order(model, self.problem.train, config, order=order, **self._options())
+
+    def fit_outward(self, model: RoutedModel, config: AnyOrderConfig) -> tuple[list[int], int, float]:
+        return fit_outward(model, self.problem.train, self.problem.validation, config, **self._options())
+
+    def _options(self) -> dict[str, Any]:
+        on_progress = self.problem.on_progress
+        return {
+            "seed": self.seed,
+            "checkpoints": CheckpointFolder(self.folder),
+            "on_progress": (lambda progress: on_progress(self.name, progress)) if on_progress else None,
+            "stop": self.problem.stop,
+        }
 
 
 def _fits(steps: int, share: int | None) -> bool:
     return share is None or steps <= share
-
-
-def _trained(
-    problem: SearchProblem,
-    model: RoutedModel,
-    config: AnyOrderConfig,
-    name: str,
-    seed: int,
-    folder: Path,
-    order: Order | None = None,
-) -> float:
-    """Train the model in place for one round; what an interrupted run had done of it is not done again."""
-    on_progress = problem.on_progress
-    return fit_any_order(
-        model,
-        problem.train,
-        config,
-        seed=seed,
-        checkpoints=CheckpointFolder(folder),
-        on_progress=(lambda progress: on_progress(name, progress)) if on_progress else None,
-        stop=problem.stop,
-        order=order,
-    )
 
 
 def _agreement(orders: Sequence[Order]) -> float:

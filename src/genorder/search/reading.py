@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from genorder.data import EncodedDataset
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
 from genorder.profiling.scoring import compare_with_best, errors_for
@@ -33,10 +32,11 @@ class Reading:
 
     orders: list[Order]  # best first
     losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
-    random_CN: NDArray[np.float64]  # of some random orders, of those that are allowed
+    others_CN: NDArray[np.float64]  # what it must beat: some random orders; if outward, the inputs alone
     blind: float  # loss of guessing by the frequency of tokens alone
     gains: Gains
     before: float | None  # loss of the best order after the round before
+    outward: bool = False  # the model has worked outwards from the inputs, and knows nothing of random orders
 
     @property
     def best(self) -> float:
@@ -45,7 +45,7 @@ class Reading:
     @property
     def agreed(self) -> bool:
         """Do the constructions cost the same, relative to what an order can save?"""
-        return bool(np.ptp(self.losses_CN.mean(axis=1)) <= _AGREED_SHARE * max(self.random_CN.mean() - self.best, 0.0))
+        return bool(np.ptp(self.losses_CN.mean(axis=1)) <= _AGREED_SHARE * max(self.others_CN.mean() - self.best, 0.0))
 
     @property
     def learnt(self) -> bool:
@@ -58,7 +58,7 @@ class Reading:
 
     @property
     def preferred(self) -> bool:
-        """Does the order beat random ones, beyond the noise?"""
+        """Does the order beat the others, beyond the noise?"""
         return bool(self._gained_N.mean() > max(_noise_of(self._gained_N), _LEARNT_SHARE * self.blind))
 
     @property
@@ -84,12 +84,12 @@ class Reading:
 
     @property
     def advantage(self) -> tuple[float, float]:
-        """Of the best order over random ones, and its standard error."""
+        """Of the best order over the others, and its standard error."""
         return float(self._gained_N.mean()), _error_of(self._gained_N)
 
     @property
     def _gained_N(self) -> NDArray[np.float64]:
-        gained_N: NDArray[np.float64] = self.random_CN.mean(axis=0) - self.losses_CN[0]
+        gained_N: NDArray[np.float64] = self.others_CN.mean(axis=0) - self.losses_CN[0]
         return gained_N
 
 
@@ -108,9 +108,29 @@ def read(
     losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
     drawn = [constraints.random(oracle.targets, rng) for _ in range(_RANDOM_ORDERS)]
-    random_CN = np.array([oracle.mean_of_order(order) for order in drawn])
+    others_CN = np.array([oracle.mean_of_order(order) for order in drawn])
     ranked = [orders[index] for index in ranking]
-    return Reading(ranked, losses_CN[ranking], random_CN, blind, gains, before)
+    return Reading(ranked, losses_CN[ranking], others_CN, blind, gains, before)
+
+
+def read_outward(
+    oracle: AnyOrderOracle, known: Sequence[int], constraints: Constraints, blind_L: NDArray[np.float64], blind: float
+) -> Reading:
+    """What a model says that has worked outwards from the inputs; `known` are targets in the sequence it found.
+
+    Of an order that reads ahead it knows nothing, so that it cannot be compared with random ones, but with the inputs
+    alone: these all targets had to read at first. What it has unlearnt since then counts as a blind guess.
+    """
+    greedy = greedy_order(oracle, constraints)
+    sequence = Order.of([*known, *(target for target in greedy if target not in known)])
+    orders = deduplicated([order for order in (sequence, greedy) if constraints.allows(order)])
+    losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
+    ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
+    alone_NL = oracle.given([])
+    alone_NL = np.where(alone_NL.mean(axis=0) > blind_L, blind_L, alone_NL)
+    alone_N = alone_NL.sum(axis=1) / oracle.validation.target_lengths_N.cpu().numpy().mean()
+    ranked = [orders[index] for index in ranking]
+    return Reading(ranked, losses_CN[ranking], alone_N[None], blind, pairwise_gains(oracle), None, outward=True)
 
 
 def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
@@ -131,22 +151,23 @@ def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order])
 
 
 def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
-    advantage, error = reading.advantage
-    best = reading.orders[0]
     name, advice = verdict(reading)
     return {
         "verdict": name,
         "advice": advice,
-        "losses": {
-            "best": reading.best,
-            "reverse": float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean()),
-            "random": float(reading.random_CN.mean()),
-            "blind": reading.blind,
-            "advantage_over_random": advantage,
-            "its_standard_error": error,
-        },
+        "losses": _losses(reading, oracle),
         "gains": reading.gains.gain_LL.round(4).tolist(),
     }
+
+
+def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
+    advantage, error = reading.advantage
+    best, others = reading.orders[0], float(reading.others_CN.mean())
+    losses = {"best": reading.best, "blind": reading.blind, "its_standard_error": error}
+    if reading.outward:
+        return {**losses, "inputs_alone": others, "advantage_over_inputs_alone": advantage}
+    reverse = float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean())
+    return {**losses, "reverse": reverse, "random": others, "advantage_over_random": advantage}
 
 
 def verdict(reading: Reading) -> tuple[str, str]:
@@ -165,9 +186,14 @@ def verdict(reading: Reading) -> tuple[str, str]:
             "(--set search.restarts)."
         )
     if not reading.preferred:
+        other = "from the inputs alone" if reading.outward else "in a random order"
         return "no order preferred", (
-            "The targets can be predicted, but as well in a random order as in the constructed one: the order does not "
+            f"The targets can be predicted, but as well {other} as in the constructed one: the order does not "
             "seem to matter."
+        )
+    if reading.outward:
+        return "order found", (
+            "Working outwards from the inputs, the targets became predictable once those before them were known."
         )
     if not reading.agreed:
         return "order found", (
@@ -184,27 +210,6 @@ def _noise_of(values_N: NDArray[np.float64]) -> float:
 
 def _error_of(values_N: NDArray[np.float64]) -> float:
     return float(values_N.std(ddof=1) / np.sqrt(len(values_N)))
-
-
-def blind_loss(train: EncodedDataset, validation: EncodedDataset) -> float:
-    """Of guessing each target of the validation samples by how frequent its tokens are in training, per prediction."""
-    total, count = 0.0, 0
-    for column in range(validation.target_width):
-        guessed = _column(validation, column)
-        seen_V, guessed_V = (
-            np.bincount(tokens, minlength=train.model_vocabulary) for tokens in (_column(train, column), guessed)
-        )
-        # Half a sighting more for each token, so that one which training lacks is not impossible.
-        weights_V = np.where((seen_V > 0) | (guessed_V > 0), seen_V + 0.5, 0.0)
-        total -= float(np.log(weights_V[guessed] / weights_V.sum()).sum())
-        count += len(guessed)
-    return total / count
-
-
-def _column(encoded: EncodedDataset, column: int) -> NDArray[np.int64]:
-    """The tokens of one target, of the samples that have it."""
-    tokens: NDArray[np.int64] = encoded.targets_NL[encoded.target_lengths_N > column, column].cpu().numpy()
-    return tokens
 
 
 def graph_order(oracle: AnyOrderOracle, gains: Gains, constraints: Constraints | None = None) -> Order:

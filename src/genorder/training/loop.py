@@ -52,10 +52,12 @@ def fit(
     stop: StopRequest | None = None,
     parameter_groups: Sequence[dict[str, Any]] | None = None,
     keep_end: bool = False,
+    enough: Callable[[], bool] = lambda: False,
 ) -> FitResult:
     """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
 
-    `loss_at` must be a function of the step alone. `after_step` is called with the number of steps done after each.
+    `loss_at` must be a function of the step and of the model's state alone, and so must `enough`, which may end the
+    training before its last step. `after_step` is called with the number of steps done after each.
     A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
     checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite. With
     `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted.
@@ -69,14 +71,15 @@ def fit(
     last_checkpoint = time.monotonic()
     model.train()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
-        for step in range(record.done, config.steps):
+        while record.done < config.steps and not enough():
+            step = record.done
             # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
             torch.manual_seed(derive_seed(seed, "step", step))
             record.losses[step] = _step(model, optimizer, loss_at, config, step)
             record.done = step + 1
             if after_step:
                 after_step(record.done)
-            finished = record.done == config.steps
+            finished = record.done == config.steps or enough()
             stopping = stop is not None and stop.requested and not finished
             due = time.monotonic() - last_checkpoint >= checkpoint_seconds
             if record.done % _FINITE_CHECK_STEPS == 0 or finished or stopping or due:
@@ -91,7 +94,7 @@ def fit(
                     f"stopped at step {record.done} of {config.steps}; the same command continues from there"
                 )
     model.eval()
-    return FitResult(record.losses.tolist(), record.seconds)
+    return FitResult(record.losses[: record.done].tolist(), record.seconds)
 
 
 def _step(

@@ -1,0 +1,168 @@
+"""Work outwards from the inputs: a target reads the inputs and the targets that are known already, and nothing else.
+
+In random orders a target that stands in several relations, as a term of a sum does that can be solved for any of its
+terms, learns to read whichever of them it meets first. Many of those look ahead, and no order follows. Here nothing
+looks ahead: all targets are predicted from the inputs and from those that are known, and what is predicted well becomes
+known. The sequence in which that happens is an order.
+
+Axes: G groups of a batch, B samples of a group, L targets, P positions (inputs, targets, one that is always empty),
+V vocabulary, N samples, M targets that are asked for.
+"""
+
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from genorder.data import EncodedDataset
+from genorder.execution import StopRequest
+from genorder.models.routed import RoutedModel
+from genorder.profiling.any_order import (
+    AnyOrderConfig,
+    AnyOrderOracle,
+    available_before,
+    losses_of,
+    parameter_groups,
+    positions_of,
+)
+from genorder.profiling.blind import blind_losses
+from genorder.seeding import derive_seed, numpy_generator, torch_generator
+from genorder.training import CheckpointFolder, Progress, fit
+
+_LOOK_SAMPLES = 128  # of the validation samples, at each look at what is known
+_GROUPS = 4  # of a batch
+_LEARNT_SHARE = 0.9  # of the loss of a blind guess, above which nothing is learnt of a target
+_FORGOTTEN_SHARE = 0.95  # the same of a target that was known: a little more, so that it does not come and go
+
+
+@final
+class OutwardTraining(nn.Module):
+    """A routed model and how far it has come. What is known is part of its state, so that checkpoints hold it."""
+
+    known_L: Tensor  # targets in the sequence in which they became known, then -1
+    waited: Tensor  # steps since the last became known
+
+    def __init__(
+        self, model: RoutedModel, train: EncodedDataset, validation: EncodedDataset, config: AnyOrderConfig, seed: int
+    ) -> None:
+        super().__init__()
+        self.model, self._train, self._config, self._seed = model, train, config.outward, seed
+        self._validation = validation.head(_LOOK_SAMPLES)
+        self._blind_L = blind_losses(train, self._validation)
+        device = train.inputs_NW.device
+        self.register_buffer("known_L", torch.full((train.target_width,), -1, device=device))
+        self.register_buffer("waited", torch.zeros((), dtype=torch.long, device=device))
+
+    @property
+    def known(self) -> list[int]:
+        targets: list[int] = self.known_L[self.known_L >= 0].tolist()
+        return targets
+
+    @property
+    def unknown(self) -> list[int]:
+        return sorted(set(range(len(self.known_L))) - set(self.known))
+
+    def enough(self) -> bool:
+        """Is all known, or nothing to be hoped for?"""
+        waited = int(self.waited)
+        return waited >= (self._config.polish if not self.unknown else self._config.give_up)
+
+    def loss_at(self, step: int) -> Tensor:
+        train = self._train
+        device = train.inputs_NW.device
+        rng = numpy_generator(derive_seed(self._seed, "batch", step))
+        samples = max(1, self._config.training.batch_size // _GROUPS)
+        rows_N = torch.from_numpy(rng.integers(len(train), size=_GROUPS * samples)).to(device)
+        tokens_NP = positions_of(train, rows_N, self.model.vocabulary)
+        logits_GBLV = self.model(tokens_NP.view(_GROUPS, samples, -1), self._available())
+        return losses_of(logits_GBLV.flatten(0, 1), train, rows_N).sum() / train.target_lengths_N[rows_N].sum()
+
+    def _available(self) -> Tensor:
+        """available_GLP: the inputs, and of the known targets those that became known earlier.
+
+        In the last group the inputs alone, so that it stays known how far these go.
+        """
+        inputs, unknown = self._train.input_width, self.unknown
+        sequence_1L = torch.tensor([[*self.known, *unknown]], device=self.known_L.device)
+        available_GLP = available_before(sequence_1L, inputs).repeat(_GROUPS, 1, 1)
+        available_GLP[:, :, [inputs + target for target in unknown]] = False
+        available_GLP[-1, :, inputs:-1] = False
+        return available_GLP
+
+    def after_step(self, done: int) -> None:
+        self.waited += 1
+        if done % self._config.interval == 0:
+            self._look(done)
+
+    def _look(self, done: int) -> None:
+        """Which targets are known by now? The others begin again to look for what they could read."""
+        before = self.known
+        oracle = AnyOrderOracle(self.model, self._validation, _LOOK_SAMPLES)
+        known: list[int] = []
+        while True:
+            rest = [target for target in range(len(self.known_L)) if target not in known]
+            shares = self._shares(oracle, known, rest) if rest else []
+            found = sorted(
+                (share, target)
+                for share, target in zip(shares, rest, strict=True)
+                if share <= (_FORGOTTEN_SHARE if target in before else self._config.known_share)
+            )
+            if not found:
+                break
+            known += [target for _, target in found]
+        if rest and len(known) <= len(before) and int(self.waited) >= self._config.patience:
+            nearest = int(np.argmin(shares))
+            if shares[nearest] <= _LEARNT_SHARE:
+                known.append(rest[nearest])
+        self.known_L.fill_(-1)
+        self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long, device=self.known_L.device)
+        if len(known) > len(before):
+            self.waited.zero_()
+            self._forget_routing(
+                [target for target, share in zip(rest, shares, strict=True) if share > _LEARNT_SHARE], done
+            )
+
+    def _shares(self, oracle: AnyOrderOracle, known: list[int], rest: list[int]) -> list[float]:
+        """Of the loss of a blind guess that is left of each target; one that no sample has is never known."""
+        losses_M, blind_M = oracle.mean_given(known, rest), self._blind_L[rest]
+        shares: list[float] = np.where(
+            np.isfinite(losses_M), np.divide(losses_M, blind_M, out=np.zeros_like(losses_M), where=blind_M > 0), np.inf
+        ).tolist()
+        return shares
+
+    @torch.no_grad()
+    def _forget_routing(self, targets: list[int], done: int) -> None:
+        """Slots that settled while there was nothing to read would hardly move to what has become known."""
+        fresh_MHP = self.model.fresh_routing(torch_generator(derive_seed(self._seed, "routing", done)))[targets]
+        self.model.routing_LHP[targets] = fresh_MHP.to(self.model.routing_LHP.device)
+
+
+def fit_outward(
+    model: RoutedModel,
+    train: EncodedDataset,
+    validation: EncodedDataset,
+    config: AnyOrderConfig,
+    *,
+    seed: int,
+    checkpoints: CheckpointFolder | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+    stop: StopRequest | None = None,
+) -> tuple[list[int], int, float]:
+    """Train the model in place: the targets that became known, in their sequence, the steps and the seconds it took."""
+    training = OutwardTraining(model, train, validation, config, seed)
+    fitted = fit(
+        training,
+        training.loss_at,
+        config.outward.training,
+        seed=derive_seed(seed, "fit"),
+        checkpoints=checkpoints,
+        on_progress=on_progress,
+        after_step=training.after_step,
+        stop=stop,
+        parameter_groups=parameter_groups(model, config.routing_rate_factor),
+        keep_end=True,
+        enough=training.enough,
+    )
+    return training.known, len(fitted.losses), fitted.seconds

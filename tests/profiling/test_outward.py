@@ -1,0 +1,144 @@
+"""Working outwards from the inputs, on sums that can be solved for any of their terms."""
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from any_order_helpers import SMALL, task_data
+
+from genorder.data import EncodedDataset
+from genorder.errors import Interrupted
+from genorder.execution import StopRequest
+from genorder.orders import Constraints, Order, cost_ratio
+from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, OutwardConfig, routed_model
+from genorder.profiling.blind import blind_loss, blind_losses
+from genorder.profiling.outward import fit_outward
+from genorder.search.reading import Reading, read_outward, verdict
+from genorder.training import CheckpointFolder, TrainingConfig
+
+TOKENS, INPUTS, TARGETS = 7, 5, 12
+HIDDEN = Order((5, 2, 7, 10, 0, 3, 9, 6, 1, 11, 4, 8))  # column c holds the target HIDDEN[c]
+CONFIG = SMALL.model_copy(
+    update={
+        "outward": OutwardConfig(
+            training=TrainingConfig(
+                steps=1_500, batch_size=128, learning_rate=1e-2, warmup_steps=50, beta2=0.98, weight_decay=0.0
+            )
+        )
+    }
+)
+
+
+def with_outward(**changes: Any) -> AnyOrderConfig:
+    return CONFIG.model_copy(update={"outward": CONFIG.outward.model_copy(update=changes)})
+
+
+def encoded(inputs_NW: np.ndarray, targets_NL: np.ndarray, lengths_N: np.ndarray | None = None) -> EncodedDataset:
+    lengths_N = np.full(len(targets_NL), targets_NL.shape[1]) if lengths_N is None else lengths_N
+    beyond_NL = np.arange(targets_NL.shape[1]) >= lengths_N[:, None]
+    return EncodedDataset(
+        torch.from_numpy(inputs_NW + 3).int(),
+        torch.from_numpy(np.where(beyond_NL, 0, targets_NL + 3)).int(),
+        torch.from_numpy(lengths_N),
+        TOKENS + 3,
+    )
+
+
+@cache
+def splits(kind: str) -> tuple[EncodedDataset, EncodedDataset]:
+    """sums: y_j = y_(j-4) + y_(j-5), where the inputs come before y_0: most targets stand in three relations."""
+    rng = np.random.default_rng(0)
+    parts = []
+    for samples in (4_000, 400):
+        inputs_NW = rng.integers(TOKENS, size=(samples, INPUTS))
+        columns = list(inputs_NW.T)
+        for target in range(TARGETS):
+            if kind == "sums":
+                columns.append((columns[-4] + columns[-5]) % TOKENS)
+            elif kind == "independent":
+                columns.append((inputs_NW[:, 0] * (target + 1) + inputs_NW[:, 1]) % TOKENS)
+            else:
+                columns.append(rng.integers(TOKENS, size=samples))
+        targets_NL = np.stack(columns[INPUTS:], axis=1)[:, list(HIDDEN)]
+        lengths_N = np.full(samples, TARGETS - 1) if kind == "short" else None
+        parts.append(encoded(inputs_NW, targets_NL, lengths_N))
+    return parts[0], parts[1]
+
+
+def fitted(kind: str, config: AnyOrderConfig = CONFIG, **options: Any) -> tuple[list[int], int, AnyOrderOracle]:
+    train, validation = splits(kind)
+    model = routed_model(train, config, 0)
+    known, steps, seconds = fit_outward(model, train, validation, config, seed=0, **options)
+    assert seconds > 0
+    return known, steps, AnyOrderOracle(model, validation, 400)
+
+
+def reading_of(kind: str, constraints: Constraints = Constraints()) -> Reading:
+    train, validation = splits(kind)
+    known, _, oracle = fitted(kind)
+    return read_outward(oracle, known, constraints, blind_losses(train, validation), blind_loss(train, validation))
+
+
+def test_sums_that_can_be_solved_for_any_term_become_known() -> None:
+    reading = reading_of("sums")
+    assert verdict(reading)[0] == "order found"
+    assert reading.best < 0.1 * reading.blind
+    assert reading.others_CN.mean() > 0.2 * reading.blind  # the last ones are sums of many inputs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["delay-modular", "delay-sine"])
+def test_the_order_of_a_delay_network_is_optimal(task: str) -> None:
+    data, train, validation = task_data(task, "20", 0, train=50_000)
+    model = routed_model(train, AnyOrderConfig(), 0)
+    known, _, _ = fit_outward(model, train, validation, AnyOrderConfig(), seed=0)
+    assert cost_ratio(Order.of(known), data.graph_of_columns()) == 1.0
+
+
+def test_targets_of_the_inputs_alone_prefer_no_order() -> None:
+    known, steps, _ = fitted("independent")
+    assert sorted(known) == list(range(TARGETS))
+    assert steps < CONFIG.outward.training.steps
+    assert verdict(reading_of("independent"))[0] == "no order preferred"
+
+
+def test_of_random_targets_none_becomes_known() -> None:
+    known, steps, _ = fitted("random", with_outward(give_up=150))
+    assert (known, steps) == ([], 150)
+    assert verdict(reading_of("random"))[0] == "nothing learnt"
+
+
+def test_a_target_that_no_sample_has_is_never_known() -> None:
+    known, _, _ = fitted("short", with_outward(give_up=100))
+    assert TARGETS - 1 not in known
+
+
+@pytest.mark.parametrize("constraints", [Constraints(keep_first=2), Constraints(before=((4, 3), (0, 7)))])
+def test_orders_meet_the_constraints(constraints: Constraints) -> None:
+    reading = reading_of("sums", constraints)
+    assert all(constraints.allows(order) for order in reading.orders)
+
+
+@pytest.mark.parametrize("after", [1, 3, 9])
+def test_interrupted_and_continued_gives_the_same(tmp_path: Path, after: int) -> None:
+    """Every stop is between two looks, and behind some of them."""
+    config = with_outward(give_up=500, patience=60)
+    known, steps, oracle = fitted("sums", config)
+    stop, told = StopRequest(), 0
+
+    def happened(_: object) -> None:
+        nonlocal told
+        told += 1
+        stop.requested |= told == after
+
+    checkpoints = CheckpointFolder(tmp_path)
+    with pytest.raises(Interrupted):
+        fitted("sums", config, checkpoints=checkpoints, stop=stop, on_progress=happened)
+    for _ in range(2):  # the second time, nothing is left to do
+        known_then, steps_then, continued = fitted("sums", config, checkpoints=checkpoints)
+        assert (known_then, steps_then) == (known, steps)
+        for name, value in oracle.model.state_dict().items():
+            assert torch.equal(value, continued.model.state_dict()[name])
