@@ -1,6 +1,7 @@
 """Working outwards from the inputs, on sums that can be solved for any of their terms."""
 
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, OutwardConfig, routed_model
 from genorder.profiling.blind import blind_loss, blind_losses
+from genorder.profiling.dependencies import dependencies
 from genorder.profiling.outward import fit_outward
 from genorder.search.reading import Reading, read_outward, verdict
 from genorder.training import CheckpointFolder, TrainingConfig
@@ -87,6 +89,26 @@ def test_sums_that_can_be_solved_for_any_term_become_known() -> None:
     assert verdict(reading)[0] == "order found"
     assert reading.best < 0.1 * reading.blind
     assert reading.others_CN.mean() > 0.2 * reading.blind  # the last ones are sums of many inputs
+
+
+def test_what_tokens_point_to_is_read_by_a_pointer_alone() -> None:
+    """y_0 = x_0, then y_j = x[y_(j-1)]."""
+    data, train, validation = task_data("index:d=1", "7", 0)
+    losses, orders = [], []
+    for pointer in (False, True):
+        config = CONFIG.model_copy(update={"model": CONFIG.model.model_copy(update={"pointer": pointer})})
+        model = routed_model(train, config, 0)
+        known, _, _ = fit_outward(model, train, validation, config, seed=0)
+        oracle = AnyOrderOracle(model, validation, 400)
+        losses.append(oracle.mean_of_order(data.true_of_column.inverse()).mean())
+        orders.append(known)
+    assert losses[1] < 0.1 < 0.5 < losses[0]
+    first = list(data.true_of_column.inverse())[:4]  # later on many samples go round in circles
+    assert orders[1][:4] == first
+    graph = {row.target: row for row in dependencies(oracle, data.true_of_column.inverse())}
+    for parent, target in pairwise(first[1:]):  # y_0 and x_0 are the same
+        assert graph[target].targets == [parent]
+        assert sorted(graph[target].inputs) == list(range(7))
 
 
 @pytest.mark.slow

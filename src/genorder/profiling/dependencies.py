@@ -37,6 +37,8 @@ def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
     device = oracle.validation.inputs_NW.device
     available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
     read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= _ROUTED
+    if model.config.pointer:
+        read_LP |= available_LP  # any of them may be pointed to
     whole_NL = oracle.losses(available_LP)
     count = len(whole_NL)
     rise_PL, error_PL = np.zeros((inputs + targets, targets)), np.zeros((inputs + targets, targets))

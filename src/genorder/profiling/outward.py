@@ -104,18 +104,15 @@ class OutwardTraining(nn.Module):
         while True:
             rest = [target for target in range(len(self.known_L)) if target not in known]
             shares = self._shares(oracle, known, rest) if rest else []
-            found = sorted(
-                (share, target)
-                for share, target in zip(shares, rest, strict=True)
-                if share <= (_FORGOTTEN_SHARE if target in before else self._config.known_share)
-            )
+            nearest = sorted(zip(shares, rest, strict=True))
+            found = [target for share, target in nearest if share <= self._config.known_share]
+            # One that was known and is half forgotten stays, but not before what it needs.
+            found = found or [t for share, t in nearest if t in before and share <= _FORGOTTEN_SHARE][:1]
             if not found:
                 break
-            known += [target for _, target in found]
+            known += found
         if rest and len(known) <= len(before) and int(self.waited) >= self._config.patience:
-            nearest = int(np.argmin(shares))
-            if shares[nearest] <= _LEARNT_SHARE:
-                known.append(rest[nearest])
+            known += [target for share, target in nearest[:1] if share <= _LEARNT_SHARE]
         self.known_L.fill_(-1)
         self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long, device=self.known_L.device)
         if len(known) > len(before):

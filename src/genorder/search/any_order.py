@@ -4,9 +4,10 @@ One short run of the routed model gives the loss of any target given any others.
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
 model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet,
-another model works outwards from the inputs (see profiling/outward.py); if that does not get there either, the first
-trains on. At last the better one trains for a while in the order found, paying for what it reads, so that it shows what
-each target is computed from and nothing else; two more sorts of that graph go to the race, as learnability may differ.
+another model works outwards from the inputs (see profiling/outward.py), then one that can also follow a pointer from
+one token to another; if neither gets there, the first trains on. At last the best of them trains for a while in the
+order found, paying for what it reads, so that it shows what each target is computed from and nothing else; two more
+sorts of that graph go to the race, as learnability may differ.
 """
 
 import copy
@@ -50,7 +51,7 @@ class AnyOrder(OwnModelSearch):
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
-    outward: bool = True  # after the first of them, another model works outwards from the inputs
+    outward: bool = True  # after the first of them, two other models work outwards from the inputs
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.rounds < 1:
@@ -69,7 +70,7 @@ class AnyOrder(OwnModelSearch):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
-        first, *more = (steps for steps, _ in self._rounds(config, share))
+        first, *more = (planned.steps for planned in self._rounds(config, share))
         settled, longest = (
             steps + config.graph_steps * _fits(steps + config.graph_steps, share)
             for steps in (first, first + sum(more))
@@ -87,19 +88,15 @@ class AnyOrder(OwnModelSearch):
         steps, models = problem.budget.steps, self._models(problem)
         return None if steps is None or not models else max(1, steps // models)
 
-    def _rounds(self, config: AnyOrderConfig, share: int | None) -> list[tuple[int, bool]]:
-        """Of each training, as long as the answer is not settled, its steps and whether it works outwards.
-
-        Those that fit, and the first in any case.
-        """
-        first, *more = (config.training.steps * 2**number for number in range(self.rounds))
-        rounds = [(first if share is None else min(first, share), False)]
-        rounds += [(config.outward.training.steps, True)] if self.outward else []
-        taken: list[tuple[int, bool]] = []
-        for steps, outward in [*rounds, *((steps, False) for steps in more)]:
-            if _fits(steps + sum(steps for steps, _ in taken), share):
-                taken.append((steps, outward))
-        return taken
+    def _rounds(self, config: AnyOrderConfig, share: int | None) -> list["_Round"]:
+        """The trainings, as long as the answer is not settled: those that fit, and the first in any case."""
+        first, *more = (_Round(config.training.steps * 2**number) for number in range(self.rounds))
+        rounds = [first if share is None else _Round(min(first.steps, share))]
+        outward = config.outward.training.steps
+        for planned in [*(_Round(outward, outward=True, pointer=p) for p in (False, True) if self.outward), *more]:
+            if _fits(sum(done.steps for done in rounds) + planned.steps, share):
+                rounds.append(planned)
+        return rounds
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
@@ -153,20 +150,21 @@ class AnyOrder(OwnModelSearch):
         steps, seconds, constructing = 0, 0.0, 0.0
         last: Reading | None = None  # off the model that trains in random orders
         readings: list[tuple[Reading, AnyOrderOracle]] = []
-        for number, (wanted, outward) in enumerate(self._rounds(config, share)):
+        for number, planned in enumerate(self._rounds(config, share)):
             part = _Part(
                 problem, f"{name}, round {number + 1}", derive_seed(seed, "round", number), folder / str(number)
             )
-            if outward:
-                trained = routed_model(problem.train, config, derive_seed(seed, "outward"))
-                known, taken, spent = part.fit_outward(trained, config)
+            if planned.outward:
+                own = config.model_copy(update={"model": config.model.model_copy(update={"pointer": planned.pointer})})
+                trained = routed_model(problem.train, own, derive_seed(seed, "outward", number))
+                known, taken, spent = part.fit_outward(trained, own)
             else:
-                trained, taken = model, wanted
-                spent = part.fit(trained, with_steps(config, wanted))
+                trained, taken = model, planned.steps
+                spent = part.fit(trained, with_steps(config, planned.steps))
             steps, seconds = steps + taken, seconds + spent
             started = time.monotonic()
             oracle = AnyOrderOracle(trained, problem.validation, config.validation_samples)
-            if outward:
+            if planned.outward:
                 reading = read_outward(oracle, known, problem.constraints, blind_losses(problem.train, guessed), blind)
             else:
                 rng = numpy_generator(derive_seed(seed, "random orders"))
@@ -197,6 +195,14 @@ class AnyOrder(OwnModelSearch):
             "construct_seconds": constructing + time.monotonic() - started,
             "steps": steps,
         }
+
+
+@final
+@dataclass(frozen=True)
+class _Round:
+    steps: int  # at most, if it works outwards
+    outward: bool = False
+    pointer: bool = False  # of the model
 
 
 @final
