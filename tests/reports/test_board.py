@@ -83,6 +83,18 @@ def test_discovery(runs: Path) -> None:
     assert len(found["race, round 1"][BEST]) == len(result["race"])
 
 
+def test_a_model_that_was_not_tested(runs: Path) -> None:
+    """As after an interruption in the final trainings, when the same run is then only asked for the order."""
+    untested = runs / "untested"
+    genorder("discover", *SQUARE_4, "--strategy", "random", "--out", untested, settings=(*EXPLORING, *FINAL))
+    result = json.loads((untested / "result.json").read_text())
+    explored = {name: value for name, value in result.items() if "success_rate" not in name and name != "given"}
+    (untested / "result.json").write_text(json.dumps(explored))
+    complete_board(untested)
+    found = read(untested / "tensorboard")
+    assert found["found order"].keys() == found["given order"].keys() == {LOSS}
+
+
 def test_a_finished_run_gets_its_board_later_and_the_result_is_the_same(runs: Path) -> None:
     command = ("discover", *SQUARE_4, "--strategy", "global-local", "--depth", 2)
     genorder(*command, "--out", runs / "later", settings=(*EXPLORING, *FINAL))
