@@ -37,7 +37,8 @@ class OutwardConfig(BaseModel):
     known_share: float = Field(default=0.3, gt=0, lt=1)  # of the loss of a blind guess, below which a target is known
     patience: int = Field(default=200, ge=1)  # steps without a new one, after which a half-known target will do
     give_up: int = Field(default=600, ge=1)  # steps without a new one, after which it ends
-    polish: int = Field(default=100, ge=0)  # steps after all are known
+    polish: int = Field(default=300, ge=0)  # steps after all are known
+    polished_share: float = Field(default=0.05, gt=0, lt=1)  # who is worse then moves behind the others
 
 
 class AnyOrderConfig(BaseModel):
@@ -234,6 +235,10 @@ class AnyOrderOracle:
         losses_M = self._mean_of_those_with(targets, self.losses(available_MP, targets_M))
         parts = np.split(losses_M, np.cumsum([len(unit) for unit in units])[:-1])
         return np.array([part[np.isfinite(part)].mean() if np.isfinite(part).any() else np.inf for part in parts])
+
+    def mean_of_targets(self, order: Order) -> NDArray[np.float64]:
+        """losses_L of every target when emitted in this order, each a mean over the samples that have it."""
+        return self._mean_of_those_with(range(self.targets), self.of_order(order))
 
     def _mean_of_those_with(
         self, targets: Sequence[int] | NDArray[np.int64], losses_NM: NDArray[np.float64]

@@ -14,11 +14,13 @@ from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from genorder.data import EncodedDataset
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedModel
+from genorder.orders import Order
 from genorder.profiling.any_order import (
     AnyOrderConfig,
     AnyOrderOracle,
@@ -34,6 +36,7 @@ from genorder.training import CheckpointFolder, Progress, fit
 _LOOK_SAMPLES = 128  # of the validation samples, at each look at what is known
 _GROUPS = 4  # of a batch
 _LEARNT_SHARE = 0.9  # of the loss of a blind guess, above which nothing is learnt of a target
+_WEAK = 2.0  # times the median of what is left of the targets: more is left of a weak one
 _FORGOTTEN_SHARE = 0.95  # the same of a target that was known: a little more, so that it does not come and go
 
 
@@ -97,37 +100,45 @@ class OutwardTraining(nn.Module):
             self._look(done)
 
     def _look(self, done: int) -> None:
-        """Which targets are known by now? The others begin again to look for what they could read."""
+        """Which targets are known by now? Of the others, those of which nothing is learnt begin their routing anew."""
         before = self.known
         oracle = AnyOrderOracle(self.model, self._validation, _LOOK_SAMPLES)
-        known: list[int] = []
-        while True:
-            rest = [target for target in range(len(self.known_L)) if target not in known]
-            shares = self._shares(oracle, known, rest) if rest else []
-            nearest = sorted(zip(shares, rest, strict=True))
-            found = [target for share, target in nearest if share <= self._config.known_share]
-            # One that was known and is half forgotten stays, but not before what it needs.
-            found = found or [t for share, t in nearest if t in before and share <= _FORGOTTEN_SHARE][:1]
-            if not found:
-                break
-            known += found
+        enough = self._config.known_share
+        if not self.unknown:  # those that are worse than most move behind them, and may read more there
+            median = float(np.median(self._shares(oracle.mean_of_targets(Order.of(before)))))
+            enough = max(self._config.polished_share, _WEAK * median)
+        known, rest, shares_M = self._known(oracle, enough, before)
         if rest and len(known) <= len(before) and int(self.waited) >= self._config.patience:
-            known += [target for share, target in nearest[:1] if share <= _LEARNT_SHARE]
+            nearest = int(np.argmin(shares_M))
+            known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
         self.known_L.fill_(-1)
         self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long, device=self.known_L.device)
         if len(known) > len(before):
             self.waited.zero_()
-            self._forget_routing(
-                [target for target, share in zip(rest, shares, strict=True) if share > _LEARNT_SHARE], done
-            )
+            self._forget_routing([t for t, share in zip(rest, shares_M, strict=True) if share > _LEARNT_SHARE], done)
 
-    def _shares(self, oracle: AnyOrderOracle, known: list[int], rest: list[int]) -> list[float]:
+    def _known(
+        self, oracle: AnyOrderOracle, enough: float, before: list[int]
+    ) -> tuple[list[int], list[int], NDArray[np.float64]]:
+        """Targets of which no more than that share is left, given those before; the rest, and their shares."""
+        known: list[int] = []
+        while rest := [target for target in range(len(self.known_L)) if target not in known]:
+            losses_L = np.zeros(len(self.known_L))
+            losses_L[rest] = oracle.mean_given(known, rest)
+            shares_L = self._shares(losses_L)
+            nearest = sorted(rest, key=lambda target: shares_L[target])
+            found = [target for target in nearest if shares_L[target] <= enough]
+            # One that was known stays, but behind all that do better: it may have come before what it needs.
+            found = found or [t for t in nearest if t in before and shares_L[t] <= _FORGOTTEN_SHARE][:1]
+            if not found:
+                return known, rest, shares_L[rest]
+            known += found
+        return known, [], np.zeros(0)
+
+    def _shares(self, losses_L: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the loss of a blind guess that is left of each target; one that no sample has is never known."""
-        losses_M, blind_M = oracle.mean_given(known, rest), self._blind_L[rest]
-        shares: list[float] = np.where(
-            np.isfinite(losses_M), np.divide(losses_M, blind_M, out=np.zeros_like(losses_M), where=blind_M > 0), np.inf
-        ).tolist()
-        return shares
+        shares_L = np.divide(losses_L, self._blind_L, out=np.zeros_like(losses_L), where=self._blind_L > 0)
+        return np.where(np.isfinite(losses_L), shares_L, np.inf)
 
     @torch.no_grad()
     def _forget_routing(self, targets: list[int], done: int) -> None:
