@@ -18,7 +18,7 @@ from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, Outward
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import dependencies
 from genorder.profiling.outward import fit_outward
-from genorder.search.reading import Reading, read_outward, verdict
+from genorder.search.reading import Reading, chosen, read_outward, verdict
 from genorder.training import CheckpointFolder, TrainingConfig
 
 TOKENS, INPUTS, TARGETS = 7, 5, 12
@@ -78,10 +78,12 @@ def fitted(kind: str, config: AnyOrderConfig = CONFIG, **options: Any) -> tuple[
     return known, steps, AnyOrderOracle(model, validation, 400)
 
 
-def reading_of(kind: str, constraints: Constraints = Constraints()) -> Reading:
+def reading_of(kind: str, constraints: Constraints = Constraints(), random: np.ndarray | None = None) -> Reading:
     train, validation = splits(kind)
     known, _, oracle = fitted(kind)
-    return read_outward(oracle, known, constraints, blind_losses(train, validation), blind_loss(train, validation))
+    blind = blind_loss(train, validation)
+    random_CN = np.full((1, 400), blind) if random is None else random
+    return read_outward(oracle, known, constraints, blind_losses(train, validation), blind, random_CN)
 
 
 def test_sums_that_can_be_solved_for_any_term_become_known() -> None:
@@ -118,6 +120,26 @@ def test_the_order_of_a_delay_network_is_optimal(task: str) -> None:
     model = routed_model(train, AnyOrderConfig(), 0)
     known, _, _ = fit_outward(model, train, validation, AnyOrderConfig(), seed=0)
     assert cost_ratio(Order.of(known), data.graph_of_columns()) == 1.0
+
+
+def test_an_order_that_is_no_better_than_random_ones_of_another_model_is_not_preferred() -> None:
+    best_N = reading_of("sums").losses_CN[0]
+    reading = reading_of("sums", random=best_N[None] + 0.001)
+    assert verdict(reading)[0] == "no order preferred"
+
+
+def made_reading(*losses: float) -> Reading:
+    """Of two constructions; the others are blind guesses."""
+    orders = [Order.forward(10), Order.reverse(10)][: len(losses)]
+    losses_CN = np.repeat(np.array(losses)[:, None], 100, axis=1)
+    return Reading(orders, losses_CN, np.full((1, 100), 2.0), 2.0, None, None)
+
+
+def test_a_settled_reading_is_chosen_only_if_it_is_hardly_worse() -> None:
+    best, worse, near = made_reading(0.30, 1.30), made_reading(0.38), made_reading(0.33)
+    assert [reading.settled for reading in (best, worse, near)] == [False, True, True]
+    assert chosen([best, worse]) is best
+    assert chosen([best, worse, near]) is near
 
 
 def test_targets_of_the_inputs_alone_prefer_no_order() -> None:

@@ -72,7 +72,10 @@ class RoutedModel(nn.Module):
         return self._slot_weights(available_GLP, None)
 
     def reading_cost(self, available_GLP: Tensor) -> Tensor:
-        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse."""
+        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse.
+
+        What a pointer reads is free: it is one position for each sample, though another for the next.
+        """
         weights_GHLP = self._slot_weights(available_GLP, None)
         read_GL = (1 - (1 - weights_GHLP[..., :-1]).prod(dim=1)).sum(dim=-1)  # the empty position costs nothing
         entropy_GL = -(weights_GHLP * (weights_GHLP + _TINY).log()).sum(dim=(1, 3))

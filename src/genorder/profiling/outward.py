@@ -45,7 +45,8 @@ class OutwardTraining(nn.Module):
     """A routed model and how far it has come. What is known is part of its state, so that checkpoints hold it."""
 
     known_L: Tensor  # targets in the sequence in which they became known, then -1
-    waited: Tensor  # steps since the last became known
+    most: Tensor  # how many have been known at once
+    waited: Tensor  # steps since that has risen
 
     def __init__(
         self, model: RoutedModel, train: EncodedDataset, validation: EncodedDataset, config: AnyOrderConfig, seed: int
@@ -54,9 +55,12 @@ class OutwardTraining(nn.Module):
         self.model, self._train, self._config, self._seed = model, train, config.outward, seed
         self._validation = validation.head(_LOOK_SAMPLES)
         self._blind_L = blind_losses(train, self._validation)
-        device = train.inputs_NW.device
-        self.register_buffer("known_L", torch.full((train.target_width,), -1, device=device))
-        self.register_buffer("waited", torch.zeros((), dtype=torch.long, device=device))
+        lengths_N = self._validation.target_lengths_N.cpu().numpy()
+        self._looked_at = {target for target in range(train.target_width) if (lengths_N > target).any()}
+        # On the CPU whatever the device: they are read at every step.
+        self.register_buffer("known_L", torch.full((train.target_width,), -1))
+        self.register_buffer("most", torch.zeros((), dtype=torch.long))
+        self.register_buffer("waited", torch.zeros((), dtype=torch.long))
 
     @property
     def known(self) -> list[int]:
@@ -67,10 +71,14 @@ class OutwardTraining(nn.Module):
     def unknown(self) -> list[int]:
         return sorted(set(range(len(self.known_L))) - set(self.known))
 
+    @property
+    def all_known(self) -> bool:
+        """Of those that a sample has by which to judge."""
+        return self._looked_at <= set(self.known)
+
     def enough(self) -> bool:
         """Is all known, or nothing to be hoped for?"""
-        waited = int(self.waited)
-        return waited >= (self._config.polish if not self.unknown else self._config.give_up)
+        return int(self.waited) >= (self._config.polish if self.all_known else self._config.give_up)
 
     def loss_at(self, step: int) -> Tensor:
         train = self._train
@@ -88,7 +96,7 @@ class OutwardTraining(nn.Module):
         In the last group the inputs alone, so that it stays known how far these go.
         """
         inputs, unknown = self._train.input_width, self.unknown
-        sequence_1L = torch.tensor([[*self.known, *unknown]], device=self.known_L.device)
+        sequence_1L = torch.tensor([[*self.known, *unknown]], device=self._train.inputs_NW.device)
         available_GLP = available_before(sequence_1L, inputs).repeat(_GROUPS, 1, 1)
         available_GLP[:, :, [inputs + target for target in unknown]] = False
         available_GLP[-1, :, inputs:-1] = False
@@ -104,16 +112,17 @@ class OutwardTraining(nn.Module):
         before = self.known
         oracle = AnyOrderOracle(self.model, self._validation, _LOOK_SAMPLES)
         enough = self._config.known_share
-        if not self.unknown:  # those that are worse than most move behind them, and may read more there
-            median = float(np.median(self._shares(oracle.mean_of_targets(Order.of(before)))))
-            enough = max(self._config.polished_share, _WEAK * median)
+        if self.all_known:  # those that are worse than most move behind them, and may read more there
+            shares_L = self._shares(oracle.mean_of_targets(Order.of([*before, *self.unknown])))
+            enough = min(enough, max(self._config.polished_share, _WEAK * float(np.median(shares_L[before]))))
         known, rest, shares_M = self._known(oracle, enough, before)
         if rest and len(known) <= len(before) and int(self.waited) >= self._config.patience:
             nearest = int(np.argmin(shares_M))
             known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
         self.known_L.fill_(-1)
-        self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long, device=self.known_L.device)
-        if len(known) > len(before):
+        self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long)
+        if len(known) > int(self.most):
+            self.most.fill_(len(known))
             self.waited.zero_()
             self._forget_routing([t for t, share in zip(rest, shares_M, strict=True) if share > _LEARNT_SHARE], done)
 

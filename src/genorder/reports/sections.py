@@ -203,7 +203,7 @@ def _path(run: ReportedRun) -> Section | None:
                 ("best", "the found order"),
                 ("reverse", "its reverse"),
                 ("random", "random orders"),
-                ("inputs_alone", "from the inputs alone"),
+                ("without_order", "from the inputs alone or in random orders"),
                 ("blind", "guessing by frequency"),
             )
             if key in losses

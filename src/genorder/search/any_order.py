@@ -38,7 +38,7 @@ from genorder.search.base import (
     Stage,
 )
 from genorder.search.graph_sorts import topological_sorts
-from genorder.search.reading import Reading, proposals, read, read_outward, reading_to_dict
+from genorder.search.reading import Reading, chosen, proposals, read, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder, marginal_seconds
 
@@ -71,9 +71,10 @@ class AnyOrder(OwnModelSearch):
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
         first, *more = (planned.steps for planned in self._rounds(config, share))
+        most = first + sum(steps for steps in more if _fits(first + steps, share))
         settled, longest = (
             steps + config.graph_steps * _fits(steps + config.graph_steps, share)
-            for steps in (first, first + sum(more))
+            for steps in (first, most if share is None else min(most, share))
         )
         return [
             PlannedRun(f"any-order {number + 1}", self._orders(problem), settled, max(0, longest - settled))
@@ -89,14 +90,13 @@ class AnyOrder(OwnModelSearch):
         return None if steps is None or not models else max(1, steps // models)
 
     def _rounds(self, config: AnyOrderConfig, share: int | None) -> list["_Round"]:
-        """The trainings, as long as the answer is not settled: those that fit, and the first in any case."""
+        """The trainings, as long as the answer is not settled and they fit; the first in any case."""
         first, *more = (_Round(config.training.steps * 2**number) for number in range(self.rounds))
-        rounds = [first if share is None else _Round(min(first.steps, share))]
-        outward = config.outward.training.steps
-        for planned in [*(_Round(outward, outward=True, pointer=p) for p in (False, True) if self.outward), *more]:
-            if _fits(sum(done.steps for done in rounds) + planned.steps, share):
-                rounds.append(planned)
-        return rounds
+        pointers = [True] if config.model.pointer else [False, True]
+        outward = [_Round(config.outward.training.steps, outward=True, pointer=pointer) for pointer in pointers]
+        return [
+            first if share is None else _Round(min(first.steps, share)), *(outward if self.outward else []), *more
+        ]  # fmt: skip
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
@@ -117,7 +117,8 @@ class AnyOrder(OwnModelSearch):
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:
             unique.setdefault(proposal.order, proposal)
-        details = {name: best[name] for name in ("verdict", "advice", "dependencies", "gains", "losses", "steps")}
+        told = ("verdict", "advice", "dependencies", "gains", "losses", "steps")
+        details = {name: best[name] for name in told if name in best}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
 
@@ -149,8 +150,10 @@ class AnyOrder(OwnModelSearch):
         blind = blind_loss(problem.train, guessed)
         steps, seconds, constructing = 0, 0.0, 0.0
         last: Reading | None = None  # off the model that trains in random orders
-        readings: list[tuple[Reading, AnyOrderOracle]] = []
+        readings: dict[Reading, AnyOrderOracle] = {}
         for number, planned in enumerate(self._rounds(config, share)):
+            if not _fits(steps + planned.steps, share):
+                continue
             part = _Part(
                 problem, f"{name}, round {number + 1}", derive_seed(seed, "round", number), folder / str(number)
             )
@@ -165,26 +168,31 @@ class AnyOrder(OwnModelSearch):
             started = time.monotonic()
             oracle = AnyOrderOracle(trained, problem.validation, config.validation_samples)
             if planned.outward:
-                reading = read_outward(oracle, known, problem.constraints, blind_losses(problem.train, guessed), blind)
+                assert last is not None  # the first round is in random orders
+                random_CN = last.others_CN.mean(axis=0)[None]
+                blind_L = blind_losses(problem.train, guessed)
+                reading = read_outward(oracle, known, problem.constraints, blind_L, blind, random_CN)
             else:
                 rng = numpy_generator(derive_seed(seed, "random orders"))
                 earlier = last.orders[: max(0, min(2, self._orders(problem) - 2))] if last else []
                 reading = read(oracle, earlier, last.best if last else None, rng, problem.constraints, blind)
-                readings = [one for one in readings if one[0] is not last]  # the model is another by now
+                if last:
+                    readings.pop(last)  # the model is another by now
                 last = reading
             constructing += time.monotonic() - started
-            readings.append((reading, oracle))
-            if reading.settled:
+            readings[reading] = oracle
+            if chosen(list(readings)).settled:
                 break
-        reading, oracle = min(readings, key=lambda one: (not one[0].settled, one[0].best))
-        best = reading.orders[0]
+        reading = chosen(list(readings))
+        oracle, best = readings[reading], reading.orders[0]
         sparse = copy.deepcopy(oracle.model)
         if reading.learnt and config.graph_steps and _fits(steps + config.graph_steps, share):
             part = _Part(problem, f"{name}, graph", derive_seed(seed, "graph"), folder / "graph")
             seconds += part.fit(sparse, with_steps(config, config.graph_steps), best)
         started = time.monotonic()
         graph = dependencies(AnyOrderOracle(sparse, problem.validation, config.validation_samples), best)
-        others = topological_sorts(best, graph, problem.constraints) if reading.learnt else []
+        others = [other.orders[0] for other in readings if other is not reading and other.learnt]
+        others += topological_sorts(best, graph, problem.constraints) if reading.learnt else []
         rows = proposals(reading, oracle, others)[: self._orders(problem)]
         return {
             **reading_to_dict(reading, oracle),

@@ -32,9 +32,9 @@ class Reading:
 
     orders: list[Order]  # best first
     losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
-    others_CN: NDArray[np.float64]  # what it must beat: some random orders; if outward, the inputs alone
+    others_CN: NDArray[np.float64]  # what it must beat: some random orders, or the inputs alone
     blind: float  # loss of guessing by the frequency of tokens alone
-    gains: Gains
+    gains: Gains | None
     before: float | None  # loss of the best order after the round before
     outward: bool = False  # the model has worked outwards from the inputs, and knows nothing of random orders
 
@@ -114,23 +114,38 @@ def read(
 
 
 def read_outward(
-    oracle: AnyOrderOracle, known: Sequence[int], constraints: Constraints, blind_L: NDArray[np.float64], blind: float
+    oracle: AnyOrderOracle,
+    known: Sequence[int],
+    constraints: Constraints,
+    blind_L: NDArray[np.float64],
+    blind: float,
+    random_CN: NDArray[np.float64],
 ) -> Reading:
     """What a model says that has worked outwards from the inputs; `known` are targets in the sequence it found.
 
-    Of an order that reads ahead it knows nothing, so that it cannot be compared with random ones, but with the inputs
-    alone: these all targets had to read at first. What it has unlearnt since then counts as a blind guess.
+    Of orders that read ahead it knows nothing. So its order must beat both the inputs alone, which all targets had to
+    read at first (what has been unlearnt since then counts as a blind guess), and the losses of random orders under
+    another model.
     """
     greedy = greedy_order(oracle, constraints)
-    sequence = Order.of([*known, *(target for target in greedy if target not in known)])
-    orders = deduplicated([order for order in (sequence, greedy) if constraints.allows(order)])
+    sequence = constraints.repaired(Order.of([*known, *(target for target in greedy if target not in known)]))
+    orders = deduplicated([sequence, greedy])
     losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
-    alone_NL = oracle.given([])
-    alone_NL = np.where(alone_NL.mean(axis=0) > blind_L, blind_L, alone_NL)
-    alone_N = alone_NL.sum(axis=1) / oracle.validation.target_lengths_N.cpu().numpy().mean()
+    lengths_N = oracle.validation.target_lengths_N.cpu().numpy()
+    has_NL = lengths_N[:, None] > np.arange(oracle.targets)
+    unlearnt_L = oracle.mean_given([], range(oracle.targets)) > blind_L
+    alone_N = np.where(unlearnt_L, blind_L * has_NL, oracle.given([])).sum(axis=1) / lengths_N.mean()
+    others_CN = min(alone_N[None], random_CN, key=lambda losses_CN: losses_CN.mean())
     ranked = [orders[index] for index in ranking]
-    return Reading(ranked, losses_CN[ranking], alone_N[None], blind, pairwise_gains(oracle), None, outward=True)
+    return Reading(ranked, losses_CN[ranking], others_CN, blind, None, None, outward=True)
+
+
+def chosen(readings: Sequence[Reading]) -> Reading:
+    """The best, or one that is hardly worse and settled."""
+    least = min(reading.best for reading in readings)
+    near = [reading for reading in readings if reading.best - least <= _LEARNT_SHARE * reading.blind]
+    return min(near, key=lambda reading: (not reading.settled, reading.best))
 
 
 def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
@@ -156,7 +171,7 @@ def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
         "verdict": name,
         "advice": advice,
         "losses": _losses(reading, oracle),
-        "gains": reading.gains.gain_LL.round(4).tolist(),
+        **({"gains": reading.gains.gain_LL.round(4).tolist()} if reading.gains else {}),
     }
 
 
@@ -165,7 +180,7 @@ def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
     best, others = reading.orders[0], float(reading.others_CN.mean())
     losses = {"best": reading.best, "blind": reading.blind, "its_standard_error": error}
     if reading.outward:
-        return {**losses, "inputs_alone": others, "advantage_over_inputs_alone": advantage}
+        return {**losses, "without_order": others, "advantage_over_no_order": advantage}
     reverse = float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean())
     return {**losses, "reverse": reverse, "random": others, "advantage_over_random": advantage}
 
@@ -186,7 +201,7 @@ def verdict(reading: Reading) -> tuple[str, str]:
             "(--set search.restarts)."
         )
     if not reading.preferred:
-        other = "from the inputs alone" if reading.outward else "in a random order"
+        other = "from the inputs alone or in a random order" if reading.outward else "in a random order"
         return "no order preferred", (
             f"The targets can be predicted, but as well {other} as in the constructed one: the order does not "
             "seem to matter."
