@@ -95,8 +95,8 @@ def test_time_that_is_told(genorder: Genorder) -> None:
     command = ("discover", *SQUARE_4, *SMALL)
     plan = genorder(*command, "--dry-run", "--json").result()
     (planned,) = plan["runs"]
-    assert (planned["steps"], planned["more_steps"]) == (24 + 200, 48 + 96)
-    assert plan["unsettled_seconds"] == pytest.approx(plan["estimated_seconds"]["propose"] * 144 / 224)
+    assert (planned["steps"], planned["more_steps"]) == (24 + 200, 2 * 180 + 48 + 96)
+    assert plan["unsettled_seconds"] == pytest.approx(plan["estimated_seconds"]["propose"] * 504 / 224)
     assert "up to" in genorder(*command, "--dry-run").err
     said = genorder(*command, "--explore-only", "--out", "r").err
     assert re.search(r"any-order: 1 run; about .* in all \(.*\); up to .* more if the search is late to settle\n", said)
@@ -376,7 +376,7 @@ PAPER = f"{TASK} --strategy global-local"
         ("discover --task square --length 9 --strategy global-local --depth 8", "--depth 8 profiles 2 x 8! = 80,640*"),
         (f"{PAPER} --depth 4 --max-candidates 47", "--depth 4 profiles 2 x 4! = 48 candidates*the limit of 47;*"),
         (f"{PAPER} --init short.json", "short.json: entry 2 has 3 indices; the data has 4 targets"),
-        (f"{TASK} --depth 3", "--strategy any-order has no setting depth; it has: restarts, rounds"),
+        (f"{TASK} --depth 3", "--strategy any-order has no setting depth; it has: restarts, rounds, outward"),
         (f"{PAPER} --init block", "initial pool block shuffles blocks of 5 targets; this data has only one block"),
         (f"{PAPER} --init nosuch.json", "initial pool 'nosuch.json': expected one of random, sort, *JSON file of*"),
         (f"{PAPER} --init vars", "initial pool vars needs a time series of several variables*"),

@@ -14,24 +14,16 @@ from genorder.data import EncodedDataset
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, cost_ratio
-from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, OutwardConfig, routed_model
+from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, routed_model
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import dependencies
 from genorder.profiling.outward import fit_outward
 from genorder.search.reading import Reading, chosen, read_outward, verdict
-from genorder.training import CheckpointFolder, TrainingConfig
+from genorder.training import CheckpointFolder
 
 TOKENS, INPUTS, TARGETS = 7, 5, 12
 HIDDEN = Order((5, 2, 7, 10, 0, 3, 9, 6, 1, 11, 4, 8))  # column c holds the target HIDDEN[c]
-CONFIG = SMALL.model_copy(
-    update={
-        "outward": OutwardConfig(
-            training=TrainingConfig(
-                steps=1_500, batch_size=128, learning_rate=1e-2, warmup_steps=50, beta2=0.98, weight_decay=0.0
-            )
-        )
-    }
-)
+CONFIG = SMALL.model_copy(update={"training": SMALL.training.model_copy(update={"steps": 400})})
 
 
 def with_outward(**changes: Any) -> AnyOrderConfig:
@@ -145,18 +137,18 @@ def test_a_settled_reading_is_chosen_only_if_it_is_hardly_worse() -> None:
 def test_targets_of_the_inputs_alone_prefer_no_order() -> None:
     known, steps, _ = fitted("independent")
     assert sorted(known) == list(range(TARGETS))
-    assert steps < CONFIG.outward.training.steps
+    assert steps < CONFIG.outward_training().steps
     assert verdict(reading_of("independent"))[0] == "no order preferred"
 
 
 def test_of_random_targets_none_becomes_known() -> None:
-    known, steps, _ = fitted("random", with_outward(give_up=150))
-    assert (known, steps) == ([], 150)
+    known, steps, _ = fitted("random", with_outward(give_up=0.25))
+    assert (known, steps) == ([], 100)
     assert verdict(reading_of("random"))[0] == "nothing learnt"
 
 
 def test_a_target_that_no_sample_has_is_never_known() -> None:
-    known, _, _ = fitted("short", with_outward(give_up=100))
+    known, _, _ = fitted("short", with_outward(give_up=0.25))
     assert TARGETS - 1 not in known
 
 
@@ -169,7 +161,7 @@ def test_orders_meet_the_constraints(constraints: Constraints) -> None:
 @pytest.mark.parametrize("after", [1, 3, 9])
 def test_interrupted_and_continued_gives_the_same(tmp_path: Path, after: int) -> None:
     """Every stop is between two looks, and behind some of them."""
-    config = with_outward(give_up=500, patience=60)
+    config = with_outward(give_up=1.0, patience=0.15)
     known, steps, oracle = fitted("sums", config)
     stop, told = StopRequest(), 0
 

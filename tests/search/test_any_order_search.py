@@ -45,10 +45,7 @@ LEARNING = AnyOrderConfig(
     ),
     groups=8,
     validation_samples=400,
-    outward=OutwardConfig(
-        training=TrainingConfig(steps=400, batch_size=64, learning_rate=1e-2, warmup_steps=20, weight_decay=0.0),
-        give_up=100,
-    ),
+    outward=OutwardConfig(batch_size=64),
 )
 TOKENS = 7
 
@@ -430,7 +427,7 @@ def test_the_plan_counts_every_step(
         AnyOrder().propose(problem)
     graph = LEARNING.graph_steps
     if late:
-        outward = 2 * LEARNING.outward.training.steps if share is None else 0  # at most; it gives up before
+        outward = 2 * problem.any_order.outward_training().steps if share is None else 0  # at most; it gives up before
         assert sum(trained) + (graph if share is None else 0) == planned.steps + planned.more_steps - outward
     else:
         assert sum(trained) == planned.steps

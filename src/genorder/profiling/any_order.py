@@ -4,6 +4,7 @@ Axes: N samples, G groups, B samples of a group, L targets, P positions (inputs,
 C orders.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -26,18 +27,18 @@ _ROWS = 40_000  # predictions at once while measuring: enough to fill the cores,
 
 
 class OutwardConfig(BaseModel):
-    """See profiling/outward.py."""
+    """See profiling/outward.py. Lengths are in those of a round in random orders, `any_order.training.steps`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    training: TrainingConfig = TrainingConfig(
-        steps=3_000, batch_size=128, learning_rate=1e-2, warmup_steps=50, beta2=0.98, weight_decay=0.0
-    )  # as many steps at most
+    batch_size: int = Field(default=128, ge=1)
+    learning_rate: float = Field(default=1e-2, gt=0)
+    most: float = Field(default=7.5, gt=0)  # it trains no longer than that
+    give_up: float = Field(default=1.5, gt=0)  # without a new target for so long, it ends
+    patience: float = Field(default=0.5, gt=0)  # without a new one for so long, a half-known target will do
+    polish: float = Field(default=0.75, ge=0)  # so long after all are known
     interval: int = Field(default=25, ge=1)  # steps from one look at what is known to the next
     known_share: float = Field(default=0.3, gt=0, lt=1)  # of the loss of a blind guess, below which a target is known
-    patience: int = Field(default=200, ge=1)  # steps without a new one, after which a half-known target will do
-    give_up: int = Field(default=600, ge=1)  # steps without a new one, after which it ends
-    polish: int = Field(default=300, ge=0)  # steps after all are known
     polished_share: float = Field(default=0.05, gt=0, lt=1)  # who is worse then moves behind the others
 
 
@@ -54,6 +55,10 @@ class AnyOrderConfig(BaseModel):
     graph_steps: int = Field(default=200, ge=0)  # in the order found, with a price on reading, before the graph is read
     reading_price: float = Field(default=0.02, ge=0)  # in loss, of each position that a target reads
     outward: OutwardConfig = OutwardConfig()
+
+    def outward_training(self) -> TrainingConfig:
+        changed = {"batch_size": self.outward.batch_size, "learning_rate": self.outward.learning_rate}
+        return self.training.model_copy(update={**changed, "steps": math.ceil(self.outward.most * self.training.steps)})
 
 
 def with_steps(config: AnyOrderConfig, steps: int) -> AnyOrderConfig:

@@ -53,6 +53,7 @@ class OutwardTraining(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self._train, self._config, self._seed = model, train, config.outward, seed
+        self._round = config.training.steps  # by which lengths are told
         self._validation = validation.head(_LOOK_SAMPLES)
         self._blind_L = blind_losses(train, self._validation)
         lengths_N = self._validation.target_lengths_N.cpu().numpy()
@@ -78,13 +79,13 @@ class OutwardTraining(nn.Module):
 
     def enough(self) -> bool:
         """Is all known, or nothing to be hoped for?"""
-        return int(self.waited) >= (self._config.polish if self.all_known else self._config.give_up)
+        return int(self.waited) >= self._round * (self._config.polish if self.all_known else self._config.give_up)
 
     def loss_at(self, step: int) -> Tensor:
         train = self._train
         device = train.inputs_NW.device
         rng = numpy_generator(derive_seed(self._seed, "batch", step))
-        samples = max(1, self._config.training.batch_size // _GROUPS)
+        samples = max(1, self._config.batch_size // _GROUPS)
         rows_N = torch.from_numpy(rng.integers(len(train), size=_GROUPS * samples)).to(device)
         tokens_NP = positions_of(train, rows_N, self.model.vocabulary)
         logits_GBLV = self.model(tokens_NP.view(_GROUPS, samples, -1), self._available())
@@ -116,7 +117,7 @@ class OutwardTraining(nn.Module):
             shares_L = self._shares(oracle.mean_of_targets(Order.of([*before, *self.unknown])))
             enough = min(enough, max(self._config.polished_share, _WEAK * float(np.median(shares_L[before]))))
         known, rest, shares_M = self._known(oracle, enough, before)
-        if rest and len(known) <= len(before) and int(self.waited) >= self._config.patience:
+        if rest and len(known) <= len(before) and int(self.waited) >= self._round * self._config.patience:
             nearest = int(np.argmin(shares_M))
             known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
         self.known_L.fill_(-1)
@@ -172,7 +173,7 @@ def fit_outward(
     fitted = fit(
         training,
         training.loss_at,
-        config.outward.training,
+        config.outward_training(),
         seed=derive_seed(seed, "fit"),
         checkpoints=checkpoints,
         on_progress=on_progress,

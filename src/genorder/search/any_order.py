@@ -93,7 +93,8 @@ class AnyOrder(OwnModelSearch):
         """The trainings, as long as the answer is not settled and they fit; the first in any case."""
         first, *more = (_Round(config.training.steps * 2**number) for number in range(self.rounds))
         pointers = [True] if config.model.pointer else [False, True]
-        outward = [_Round(config.outward.training.steps, outward=True, pointer=pointer) for pointer in pointers]
+        most = config.outward_training().steps
+        outward = [_Round(most, outward=True, pointer=pointer) for pointer in pointers]
         return [
             first if share is None else _Round(min(first.steps, share)), *(outward if self.outward else []), *more
         ]  # fmt: skip
