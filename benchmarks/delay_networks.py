@@ -1,4 +1,4 @@
-"""Claim: on delay networks the order found from the data alone is as good as the best designed by hand.
+"""On delay networks, is the order found from the data alone as good as the best designed by hand?
 
     python benchmarks/delay_networks.py [--tasks delay-modular ...] [--explore-only] [-- further options of discover]
 

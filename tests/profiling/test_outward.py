@@ -20,25 +20,15 @@ from genorder.profiling.dependencies import dependencies
 from genorder.profiling.outward import fit_outward
 from genorder.search.reading import Reading, chosen, read_outward, verdict
 from genorder.training import CheckpointFolder
+from made_data import TOKENS, encoded
 
-TOKENS, INPUTS, TARGETS = 7, 5, 12
+INPUTS, TARGETS = 5, 12
 HIDDEN = Order((5, 2, 7, 10, 0, 3, 9, 6, 1, 11, 4, 8))  # column c holds the target HIDDEN[c]
 CONFIG = SMALL.model_copy(update={"training": SMALL.training.model_copy(update={"steps": 400})})
 
 
 def with_outward(**changes: Any) -> AnyOrderConfig:
     return CONFIG.model_copy(update={"outward": CONFIG.outward.model_copy(update=changes)})
-
-
-def encoded(inputs_NW: np.ndarray, targets_NL: np.ndarray, lengths_N: np.ndarray | None = None) -> EncodedDataset:
-    lengths_N = np.full(len(targets_NL), targets_NL.shape[1]) if lengths_N is None else lengths_N
-    beyond_NL = np.arange(targets_NL.shape[1]) >= lengths_N[:, None]
-    return EncodedDataset(
-        torch.from_numpy(inputs_NW + 3).int(),
-        torch.from_numpy(np.where(beyond_NL, 0, targets_NL + 3)).int(),
-        torch.from_numpy(lengths_N),
-        TOKENS + 3,
-    )
 
 
 @cache

@@ -34,6 +34,7 @@ from genorder.search.reading import Reading, gain_graph, graph_order, verdict
 from genorder.store import Journal
 from genorder.tasks import make_task, task_splits
 from genorder.training import TrainingConfig
+from made_data import TOKENS, encoded
 
 IntArray = NDArray[np.int64]
 Splits = tuple[EncodedDataset, EncodedDataset]
@@ -47,23 +48,10 @@ LEARNING = AnyOrderConfig(
     validation_samples=400,
     outward=OutwardConfig(batch_size=64),
 )
-TOKENS = 7
 
 
 def shortened(steps: int) -> AnyOrderConfig:
     return LEARNING.model_copy(update={"training": LEARNING.training.model_copy(update={"steps": steps})})
-
-
-def encoded(inputs_NW: IntArray, targets_NL: IntArray, lengths_N: IntArray | None = None) -> EncodedDataset:
-    """Of tokens 0 to 6, whose model ids are 3 to 9."""
-    lengths_N = np.full(len(targets_NL), targets_NL.shape[1]) if lengths_N is None else lengths_N
-    beyond_NL = np.arange(targets_NL.shape[1]) >= lengths_N[:, None]
-    return EncodedDataset(
-        torch.from_numpy(inputs_NW + 3).int(),
-        torch.from_numpy(np.where(beyond_NL, 0, targets_NL + 3)).int(),
-        torch.from_numpy(lengths_N),
-        TOKENS + 3,
-    )
 
 
 def splits_of(
@@ -538,7 +526,7 @@ def test_targets_with_nothing_to_find(
 def test_short_targets(tmp_path: Path, length: str) -> None:
     result = propose(tmp_path, square(length), shortened(100))
     assert sorted(result.proposals[0].order) == list(range(int(length)))
-    assert result.details["verdict"] != "nothing learnt" if length == "2" else not result.details
+    assert result.details.get("verdict") in (None, "no order preferred")
     told(result)
 
 

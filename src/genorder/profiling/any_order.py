@@ -127,10 +127,7 @@ def fit_any_order(
             available_GLP = available_before(orders_GL.to(device), train.input_width)
         else:
             available_GLP = fixed_GLP
-        tokens_NP = positions_of(train, rows_N, model.vocabulary)
-        logits_GBLV = model(tokens_NP.view(groups, samples, -1), available_GLP)
-        losses_NL = losses_of(logits_GBLV.flatten(0, 1), train, rows_N)
-        loss = losses_NL.sum() / train.target_lengths_N[rows_N].sum()
+        loss = batch_loss(model, train, rows_N, available_GLP)
         return loss if fixed_GLP is None else loss + config.reading_price * model.reading_cost(available_GLP)
 
     fitted = fit(
@@ -153,7 +150,15 @@ def parameter_groups(model: RoutedModel, routing_rate_factor: float) -> list[dic
     return [{"params": others}, {"params": [model.routing_LHP], "rate_factor": routing_rate_factor}]
 
 
-def losses_of(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
+def batch_loss(model: RoutedModel, train: EncodedDataset, rows_N: Tensor, available_GLP: Tensor) -> Tensor:
+    """Per prediction, of samples that fall into as many groups as there are kinds of what is available."""
+    groups = len(available_GLP)
+    tokens_NP = positions_of(train, rows_N, model.vocabulary)
+    logits_GBLV = model(tokens_NP.view(groups, len(rows_N) // groups, -1), available_GLP)
+    return _losses(logits_GBLV.flatten(0, 1), train, rows_N).sum() / train.target_lengths_N[rows_N].sum()
+
+
+def _losses(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets_M: Tensor | None = None) -> Tensor:
     """losses_NM of the targets, zero beyond a sample's length."""
     labels_NM = encoded.targets_NL[rows_N].long()
     index_M = torch.arange(encoded.target_width, device=labels_NM.device)
@@ -199,7 +204,7 @@ class AnyOrderOracle:
         with torch.inference_mode():
             for rows_B in torch.split(self._rows_N, chunk):
                 logits_BMV = self.model(self._tokens_NP[rows_B][None], available_MP[None], targets_M)[0]
-                parts.append(losses_of(logits_BMV, self.validation, rows_B, targets_M).double().cpu().numpy())
+                parts.append(_losses(logits_BMV, self.validation, rows_B, targets_M).double().cpu().numpy())
         return np.concatenate(parts)
 
     def given(self, emitted: Sequence[int], targets: Sequence[int] | None = None) -> NDArray[np.float64]:

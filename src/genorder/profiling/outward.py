@@ -5,8 +5,8 @@ terms, learns to read whichever of them it meets first. Many of those look ahead
 looks ahead: all targets are predicted from the inputs and from those that are known, and what is predicted well becomes
 known. The sequence in which that happens is an order.
 
-Axes: G groups of a batch, B samples of a group, L targets, P positions (inputs, targets, one that is always empty),
-V vocabulary, N samples, M targets that are asked for.
+Axes: G groups of a batch, L targets, P positions (inputs, targets, one that is always empty), N samples, H slots,
+M targets that are asked for.
 """
 
 from collections.abc import Callable
@@ -25,9 +25,8 @@ from genorder.profiling.any_order import (
     AnyOrderConfig,
     AnyOrderOracle,
     available_before,
-    losses_of,
+    batch_loss,
     parameter_groups,
-    positions_of,
 )
 from genorder.profiling.blind import blind_losses
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
@@ -36,8 +35,8 @@ from genorder.training import CheckpointFolder, Progress, fit
 _LOOK_SAMPLES = 128  # of the validation samples, at each look at what is known
 _GROUPS = 4  # of a batch
 _LEARNT_SHARE = 0.9  # of the loss of a blind guess, above which nothing is learnt of a target
-_WEAK = 2.0  # times the median of what is left of the targets: more is left of a weak one
 _FORGOTTEN_SHARE = 0.95  # the same of a target that was known: a little more, so that it does not come and go
+_WEAK = 2.0  # times the median of what is left of the targets: more is left of a weak one
 
 
 @final
@@ -82,14 +81,10 @@ class OutwardTraining(nn.Module):
         return int(self.waited) >= self._round * (self._config.polish if self.all_known else self._config.give_up)
 
     def loss_at(self, step: int) -> Tensor:
-        train = self._train
-        device = train.inputs_NW.device
         rng = numpy_generator(derive_seed(self._seed, "batch", step))
         samples = max(1, self._config.batch_size // _GROUPS)
-        rows_N = torch.from_numpy(rng.integers(len(train), size=_GROUPS * samples)).to(device)
-        tokens_NP = positions_of(train, rows_N, self.model.vocabulary)
-        logits_GBLV = self.model(tokens_NP.view(_GROUPS, samples, -1), self._available())
-        return losses_of(logits_GBLV.flatten(0, 1), train, rows_N).sum() / train.target_lengths_N[rows_N].sum()
+        rows_N = torch.from_numpy(rng.integers(len(self._train), size=_GROUPS * samples))
+        return batch_loss(self.model, self._train, rows_N.to(self._train.inputs_NW.device), self._available())
 
     def _available(self) -> Tensor:
         """available_GLP: the inputs, and of the known targets those that became known earlier.

@@ -182,9 +182,9 @@ class AnyOrder(OwnModelSearch):
                 last = reading
             constructing += time.monotonic() - started
             readings[reading] = oracle
-            if chosen(list(readings)).settled:
+            reading = chosen(list(readings))
+            if reading.settled:
                 break
-        reading = chosen(list(readings))
         oracle, best = readings[reading], reading.orders[0]
         sparse = copy.deepcopy(oracle.model)
         if reading.learnt and config.graph_steps and _fits(steps + config.graph_steps, share):

@@ -134,8 +134,9 @@ def read_outward(
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
     lengths_N = oracle.validation.target_lengths_N.cpu().numpy()
     has_NL = lengths_N[:, None] > np.arange(oracle.targets)
-    unlearnt_L = oracle.mean_given([], range(oracle.targets)) > blind_L
-    alone_N = np.where(unlearnt_L, blind_L * has_NL, oracle.given([])).sum(axis=1) / lengths_N.mean()
+    alone_NL = oracle.given([])
+    unlearnt_L = alone_NL.sum(axis=0) > blind_L * has_NL.sum(axis=0)
+    alone_N = np.where(unlearnt_L, blind_L * has_NL, alone_NL).sum(axis=1) / lengths_N.mean()
     others_CN = min(alone_N[None], random_CN, key=lambda losses_CN: losses_CN.mean())
     ranked = [orders[index] for index in ranking]
     return Reading(ranked, losses_CN[ranking], others_CN, blind, None, None, outward=True)

@@ -71,7 +71,8 @@ def fit(
     last_checkpoint = time.monotonic()
     model.train()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
-        while record.done < config.steps and not enough():
+        finished = record.done == config.steps or enough()
+        while not finished:
             step = record.done
             # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
             torch.manual_seed(derive_seed(seed, "step", step))
