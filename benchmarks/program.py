@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -13,6 +14,15 @@ def genorder(*arguments: object) -> dict:
     if done.returncode:
         sys.exit(done.stderr)
     return json.loads(done.stdout)
+
+
+def train(task: str, length: int, order: Iterable[int], out: str, settings: Iterable[str], *further: object) -> dict:
+    """What `genorder train` says of a model that emits the task's targets in this order."""
+    changes = (part for setting in settings for part in ("--set", setting))
+    return genorder(
+        "train", "--task", task, "--length", length, "--order", ",".join(map(str, order)), "--out", out,
+        *changes, *further,
+    )  # fmt: skip
 
 
 def own_and_further() -> tuple[list[str], list[str]]:

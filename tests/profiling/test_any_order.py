@@ -18,6 +18,7 @@ from genorder.data import EncodedDataset
 from genorder.data.encoding import PAD
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
+from genorder.models.routed import RoutedConfig
 from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig, any_order
 from genorder.profiling.any_order import (
@@ -25,11 +26,10 @@ from genorder.profiling.any_order import (
     available_before,
     available_given,
     fit_any_order,
-    greedy_order,
-    pairwise_gains,
     positions_of,
     routed_model,
 )
+from genorder.profiling.construction import GrowingLosses, greedy_order, pairwise_gains
 from genorder.seeding import numpy_generator
 from genorder.tasks import unhide_order
 from genorder.training import CheckpointFolder, Progress
@@ -285,6 +285,56 @@ def test_greedy_construction_takes_the_least_loss_each_time() -> None:
         losses_L = oracle.given(order.indices[:step]).mean(axis=0)
         remaining = order.indices[step:]
         assert losses_L[target] == pytest.approx(min(losses_L[other] for other in remaining), rel=1e-6)
+
+
+def full_greedy_order(oracle: AnyOrderOracle) -> Order:
+    """By measuring every target that is left at every step."""
+    emitted: list[int] = []
+    while left := [target for target in range(oracle.targets) if target not in emitted]:
+        emitted.append(left[int(oracle.mean_given(emitted, left).argmin())])
+    return Order.of(emitted)
+
+
+@pytest.mark.parametrize(("task", "length"), [("square", "6"), ("relu", "8"), ("square", "2-5")])
+def test_measuring_again_only_what_has_changed(task: str, length: str) -> None:
+    oracle = trained_oracle(task, length)
+    full, fast = full_greedy_order(oracle), greedy_order(oracle)
+    assert oracle.mean_of_order(fast).mean() == pytest.approx(oracle.mean_of_order(full).mean(), abs=2e-3)
+    growing, emitted = GrowingLosses(oracle), list[int]()
+    for target in full:
+        left = [other for other in range(oracle.targets) if other not in emitted]
+        np.testing.assert_allclose(growing.mean_given(emitted, left), oracle.mean_given(emitted, left), atol=0.05)
+        emitted.append(target)
+
+
+def test_what_is_not_read_is_not_measured_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    oracle = random_oracle(random_data(50, targets=5))
+    with torch.no_grad():
+        oracle.model.routing_LHP[:, :, oracle.model.inputs] = -10.0  # of the first target, nothing
+    asked: list[list[int]] = []
+    mean_given = AnyOrderOracle.mean_given
+    monkeypatch.setattr(
+        AnyOrderOracle, "mean_given", lambda self, *sets: asked.append(list(sets[1])) or mean_given(self, *sets)
+    )
+    growing = GrowingLosses(oracle)
+    growing.mean_given([], [0, 1, 2, 3, 4])
+    before_M = growing.mean_given([0], [1, 2, 3, 4])
+    assert asked == [[0, 1, 2, 3, 4]]
+    growing.mean_given([0, 1], [2, 3, 4])
+    assert asked[1:] == [[2, 3, 4]]
+    np.testing.assert_allclose(before_M, mean_given(oracle, [0], [1, 2, 3, 4]), atol=1e-3)
+
+
+def test_what_a_pointer_may_read_is_measured_again() -> None:
+    encoded = random_data(50, targets=5)
+    model = routed_model(encoded, SMALL.model_copy(update={"model": RoutedConfig(pointer=True)}), 0)
+    with torch.no_grad():
+        model.routing_LHP[:, :, model.inputs : -1] = -10.0  # no slot reads a target
+    oracle = AnyOrderOracle(model, encoded, 50)
+    growing = GrowingLosses(oracle)
+    growing.mean_given([], [0, 1, 2, 3, 4])
+    np.testing.assert_array_equal(growing.mean_given([0], [1, 2]), oracle.mean_given([0], [1, 2]))
+    assert (pairwise_gains(oracle).gain_LL[0, 1:] != 0).all()
 
 
 def test_gains_are_what_one_target_saves_of_another() -> None:

@@ -15,10 +15,9 @@ from genorder.profiling.any_order import (
     AnyOrderOracle,
     available_before,
     fit_any_order,
-    greedy_order,
-    pairwise_gains,
     routed_model,
 )
+from genorder.profiling.construction import greedy_order, pairwise_gains
 from genorder.profiling.dependencies import Dependency
 from genorder.profiling.dependencies import dependencies as dependencies_of
 from genorder.search.reading import graph_order
@@ -82,7 +81,7 @@ def test_positions_taken_as_not_read_hardly_matter(monkeypatch: pytest.MonkeyPat
     """Leaving them out saves time and nothing else."""
     oracle = trained_oracle("square", "6")
     short = dependencies_of(oracle, Order.forward(6))
-    monkeypatch.setattr(dependencies, "_ROUTED", 0.0)
+    monkeypatch.setattr(dependencies, "READ", 0.0)
     for one, other in zip(short, dependencies_of(oracle, Order.forward(6)), strict=True):
         assert (one.inputs, one.targets) == (other.inputs, other.targets)
         assert one.loss_without == pytest.approx(other.loss_without, rel=1e-4)

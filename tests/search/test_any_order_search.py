@@ -23,8 +23,9 @@ from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig
-from genorder.profiling.any_order import AnyOrderOracle, Gains, OutwardConfig, routed_model
+from genorder.profiling.any_order import AnyOrderOracle, OutwardConfig, routed_model
 from genorder.profiling.blind import blind_loss
+from genorder.profiling.construction import Gains
 from genorder.profiling.dependencies import Dependency
 from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult, any_order
 from genorder.search.any_order import _agreement

@@ -9,7 +9,7 @@ from search_helpers import all_orders, inversions, perfect_problem
 
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, Constraints, Order
-from genorder.profiling.any_order import Gains
+from genorder.profiling.construction import Gains
 from genorder.search import AnyOrder, Evolutionary, GlobalLocal, RandomSearch, Search
 from genorder.search.initial_pool import NAMED_POOLS, check_initial_pool, initial_pool
 from genorder.search.reading import gain_graph

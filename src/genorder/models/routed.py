@@ -71,6 +71,11 @@ class RoutedModel(nn.Module):
         """Where each slot reads: weights_GHLP."""
         return self._slot_weights(available_GLP, None)
 
+    @torch.no_grad()
+    def mass(self, available_P: Tensor) -> Tensor:
+        """mass_LH, in logarithms, of what a slot may read: of the whole, a part has the share that is its weight."""
+        return self.routing_LHP[..., available_P].logsumexp(dim=-1)
+
     def reading_cost(self, available_GLP: Tensor) -> Tensor:
         """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse.
 
@@ -93,6 +98,9 @@ class RoutedModel(nn.Module):
         index_LD = self.index_LD if targets_M is None else self.index_LD[targets_M]
         targets = len(index_LD)
         weights_GHLP = self._slot_weights(available_GLP, targets_M)
+        anywhere_P = available_GLP.flatten(0, 1).any(dim=0)
+        readable = slice(None) if anywhere_P.all() else anywhere_P  # what nobody may read is not looked up
+        weights_GHLP, tokens_GBP = weights_GHLP[..., readable], tokens_GBP[..., readable]
         # The slots' tables side by side, so that one lookup reads all of them.
         table_VHD = self.values_HVD.transpose(0, 1).reshape(self.vocabulary + 1, slots * width)
         values_GBPHD = functional.embedding(tokens_GBP, table_VHD).view(groups, samples, -1, slots, width)
@@ -109,15 +117,17 @@ class RoutedModel(nn.Module):
         hidden_F = functional.relu(hidden_F).view(groups * samples * targets, -1)
         next_F = torch.addmm(self.second_F, hidden_F, self.second_FF)
         if self.config.pointer:
-            next_F = next_F + self._pointed(hidden_F, tokens_GBP, available_GLP)
+            next_F = next_F + self._pointed(
+                hidden_F, tokens_GBP, available_GLP[..., readable], self.point_FP[:, readable]
+            )
         hidden_F = functional.relu(next_F)
         logits = torch.addmm(self.out_V, hidden_F, self.out_FV)
         return logits.view(groups, samples, targets, self.vocabulary)
 
-    def _pointed(self, hidden_F: Tensor, tokens_GBP: Tensor, available_GLP: Tensor) -> Tensor:
+    def _pointed(self, hidden_F: Tensor, tokens_GBP: Tensor, available_GLP: Tensor, point_FP: Tensor) -> Tensor:
         """What stands where the hidden layer points, for the next one; a row for each group, sample and target."""
         groups, samples, positions = tokens_GBP.shape
-        logits_GBLP = (hidden_F @ self.point_FP).view(groups, samples, -1, positions)
+        logits_GBLP = (hidden_F @ point_FP).view(groups, samples, -1, positions)
         weights_GBLP = logits_GBLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
         read_GBLD = weights_GBLP @ functional.embedding(tokens_GBP, self.pointed_VD)
         return read_GBLD.flatten(0, 2) @ self.pointed_DF

@@ -5,8 +5,7 @@ C orders.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -19,11 +18,12 @@ from torch.nn import functional
 from genorder.data import EncodedDataset
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig, RoutedModel
-from genorder.orders import Constraints, Order, Units
+from genorder.orders import Order
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
 
-_ROWS = 40_000  # predictions at once while measuring: enough to fill the cores, few enough for the caches
+READ = 0.01  # weight of a slot below which a position is taken not to be read
+_ROWS = 40_000  # predictions or targets read at once while measuring: enough to fill the cores, few for the caches
 
 
 class OutwardConfig(BaseModel):
@@ -197,9 +197,16 @@ class AnyOrderOracle:
         broken._tokens_NP[:, position] = self._tokens_NP[shuffled_N, position]
         return broken
 
+    def mass_given(self, emitted: Sequence[int]) -> Tensor:
+        """mass_LH, in logarithms: see `RoutedModel.mass`; of a target that is emitted itself it means nothing."""
+        available_P = torch.ones(self.model.inputs + self.targets + 1, dtype=torch.bool, device=self._rows_N.device)
+        available_P[self.model.inputs : -1] = False
+        available_P[[self.model.inputs + target for target in emitted]] = True
+        return self.model.mass(available_P)
+
     def losses(self, available_MP: Tensor, targets_M: Tensor | None = None) -> NDArray[np.float64]:
         """losses_NM of each target (or of those named) given what is available to it, by sample."""
-        chunk = max(1, _ROWS // len(available_MP))
+        chunk = max(1, _ROWS // self.targets)
         parts = []
         with torch.inference_mode():
             for rows_B in torch.split(self._rows_N, chunk):
@@ -264,41 +271,3 @@ class AnyOrderOracle:
         lengths_N = self.validation.target_lengths_N.cpu().numpy()
         losses_N: NDArray[np.float64] = self.of_order(order).sum(axis=1) / lengths_N.mean()
         return losses_N
-
-
-def least_loss_first(oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None) -> Order:
-    """Emit next, of the units that may come, the one of least loss given what is emitted; see `Units.sort`."""
-
-    def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
-        if len(available) == 1:
-            return 0
-        return int(oracle.mean_following(emitted, [units.free[unit] for unit in available]).argmin())
-
-    return units.sort(choose, edges)
-
-
-def greedy_order(oracle: AnyOrderOracle, constraints: Constraints | None = None) -> Order:
-    """Emit next the target of least loss given those emitted, among those that the constraints allow."""
-    return least_loss_first(oracle, (constraints or Constraints()).units(oracle.targets))
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Gains:
-    """How much knowing one target lowers the loss of another, beyond the inputs."""
-
-    alone_L: NDArray[np.float64]  # loss of each target given the inputs alone
-    gain_LL: NDArray[np.float64]  # gain_LL[i, j]: of j from knowing i
-    error_LL: NDArray[np.float64]  # its standard error
-
-
-def pairwise_gains(oracle: AnyOrderOracle) -> Gains:
-    alone_NL = oracle.given([])
-    count, targets = alone_NL.shape
-    gain_LL, error_LL = np.zeros((targets, targets)), np.zeros((targets, targets))
-    for known in range(targets):
-        gained_NL = alone_NL - oracle.given([known])
-        gain_LL[known] = gained_NL.mean(axis=0)
-        error_LL[known] = gained_NL.std(axis=0, ddof=1) / np.sqrt(count)
-    np.fill_diagonal(gain_LL, 0.0)
-    return Gains(alone_NL.mean(axis=0), gain_LL, error_LL)

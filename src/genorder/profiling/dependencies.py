@@ -11,11 +11,10 @@ import numpy as np
 import torch
 
 from genorder.orders import Order
-from genorder.profiling.any_order import AnyOrderOracle, available_before
+from genorder.profiling.any_order import READ, AnyOrderOracle, available_before
 
 _PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
-_ROUTED = 0.01  # weight of a slot below which a position is taken not to be read
 _MOST_ROWS = 20_000  # predictions per position: fewer samples for long targets
 
 
@@ -36,7 +35,7 @@ def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
     oracle = AnyOrderOracle(model, oracle.validation, max(64, _MOST_ROWS // targets))
     device = oracle.validation.inputs_NW.device
     available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
-    read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= _ROUTED
+    read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= READ
     if model.config.pointer:
         read_LP |= available_LP  # any of them may be pointed to
     whole_NL = oracle.losses(available_LP)

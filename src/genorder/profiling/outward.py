@@ -29,6 +29,7 @@ from genorder.profiling.any_order import (
     parameter_groups,
 )
 from genorder.profiling.blind import blind_losses
+from genorder.profiling.construction import GrowingLosses
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, fit
 
@@ -127,9 +128,10 @@ class OutwardTraining(nn.Module):
     ) -> tuple[list[int], list[int], NDArray[np.float64]]:
         """Targets of which no more than that share is left, given those before; the rest, and their shares."""
         known: list[int] = []
+        growing = GrowingLosses(oracle)
         while rest := [target for target in range(len(self.known_L)) if target not in known]:
             losses_L = np.zeros(len(self.known_L))
-            losses_L[rest] = oracle.mean_given(known, rest)
+            losses_L[rest] = growing.mean_given(known, rest)
             shares_L = self._shares(losses_L)
             nearest = sorted(rest, key=lambda target: shares_L[target])
             found = [target for target in nearest if shares_L[target] <= enough]

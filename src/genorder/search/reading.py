@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genorder.orders import Constraints, Order, Units, deduplicated
-from genorder.profiling.any_order import AnyOrderOracle, Gains, greedy_order, least_loss_first, pairwise_gains
+from genorder.profiling.any_order import AnyOrderOracle
+from genorder.profiling.construction import Gains, greedy_order, least_loss_first, pairwise_gains
 from genorder.profiling.scoring import compare_with_best, errors_for
 
 if TYPE_CHECKING:
