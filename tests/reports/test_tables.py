@@ -57,6 +57,25 @@ def test_dependencies_turn_triangular_in_the_found_order() -> None:
     assert dependency_matrix(other, [0, 1, 2]) is None
 
 
+def test_how_clear_each_step_is() -> None:
+    run = known_run()
+    proposed = run.result["proposed"]
+    steps = [
+        {"target": 1, "loss": 0.2, "rival": 0, "margin": 2.5, "margin_error": 0.1},
+        {"target": 2, "loss": 0.3, "rival": 0, "margin": -0.5, "margin_error": 0.2},
+        {"target": 0, "loss": 0.1, "rival": None, "margin": None, "margin_error": None},
+    ]
+    shown = with_result(run, proposed={**proposed, "details": {**proposed["details"], "emissions": steps}})
+    table = dependency_table(shown)
+    assert table is not None
+    assert table.column("next easiest") == ["y0", "y0", ""]
+    assert table.column("harder by") == [2.5, -0.5, None]
+    assert table.column("± error") == [0.1, 0.2, None]
+    other = dependency_table(with_result(shown, order=[2, 1, 0]))  # another order has won the race
+    assert other is not None
+    assert "harder by" not in [column.name for column in other.columns]
+
+
 def test_ranking_of_a_race() -> None:
     table = ranking_table(known_run())
     assert table is not None

@@ -235,6 +235,9 @@ def test_the_order_of_a_recurrence_is_found(tmp_path: Path, hidden: int | None, 
     assert losses["best"] == pytest.approx(result.proposals[0].loss)
     assert losses["advantage_over_random"] == pytest.approx(losses["random"] - losses["best"])
     assert losses["advantage_over_random"] > 4 * losses["its_standard_error"] > 0
+    steps = result.details["emissions"]
+    assert [step["target"] for step in steps] == list(result.proposals[0].order)
+    assert all(step["margin"] > 4 * step["margin_error"] for step in steps[1:-1])
 
 
 def reading_of(best: float, second: float, blind: float = 2.0, targets: int = 10) -> Reading:

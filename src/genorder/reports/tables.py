@@ -79,14 +79,21 @@ def dependency_table(run: ReportedRun) -> Table | None:
     by_target = {dependency["target"]: dependency for dependency in dependencies_of(run)}
     if not by_target or run.order is None:
         return None
+    steps = run.result["proposed"]["details"].get("emissions", [])
+    steps = steps if [step["target"] for step in steps] == list(run.order) else []  # the race may choose another order
     rows: list[tuple[Cell, ...]] = []
     for step, target in enumerate(run.order):
         dependency = by_target[target]
         parents = [run.input(i) for i in dependency["inputs"]] + [run.target(i) for i in dependency["targets"]]
-        rows.append((step, run.target(target), listed(parents) or "nothing", dependency["loss"]))
-    return Table(
-        (Column("step", "count"), Column("target"), Column("computed from"), Column("loss given those", "number")), rows
-    )
+        clear = (_rival(run, steps[step]), steps[step]["margin"], steps[step]["margin_error"]) if steps else ()
+        rows.append((step, run.target(target), listed(parents) or "nothing", dependency["loss"], *clear))
+    columns = [Column("step", "count"), Column("target"), Column("computed from"), Column("loss given those", "number")]
+    columns += [Column("next easiest"), Column("harder by", "number"), Column("± error", "number")] if steps else []
+    return Table(tuple(columns), rows)
+
+
+def _rival(run: ReportedRun, emission: dict[str, Any]) -> str:
+    return "" if emission["rival"] is None else run.target(emission["rival"])
 
 
 def dependency_matrix(run: ReportedRun, order: Sequence[int]) -> Matrix | None:

@@ -27,6 +27,7 @@ from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import dependencies
+from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.search.base import (
     MOST_PROPOSALS,
@@ -118,7 +119,7 @@ class AnyOrder(OwnModelSearch):
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:
             unique.setdefault(proposal.order, proposal)
-        told = ("verdict", "advice", "dependencies", "gains", "losses", "steps")
+        told = ("verdict", "advice", "dependencies", "emissions", "gains", "losses", "steps")
         details = {name: best[name] for name in told if name in best}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
@@ -200,6 +201,7 @@ class AnyOrder(OwnModelSearch):
             "proposals": rows,
             "constructed": len(rows),
             "dependencies": [asdict(dependency) for dependency in graph],
+            "emissions": [asdict(emission) for emission in emissions(oracle, best)],
             "train_seconds": seconds,
             "construct_seconds": constructing + time.monotonic() - started,
             "steps": steps,
