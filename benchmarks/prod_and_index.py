@@ -19,6 +19,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", default=list(TASKS), help="TASK:LENGTH")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--explore-only", action="store_true")
     parser.add_argument("--steps", type=int, default=3_000, help="of each training")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args(own)
@@ -30,7 +31,10 @@ def main() -> None:
         found = discover(task, int(length), options, further)
         forward = list(range(int(length)))
         orders = dict(zip(names, (found["order_in_true_indices"], forward, forward[::-1]), strict=True))
-        cells = [trained(task, int(length), name, order, options) for name, order in orders.items()]
+        cells = [
+            "" if options.explore_only else trained(task, int(length), name, order, options)
+            for name, order in orders.items()
+        ]
         cost = f"{found['cost_ratio']:.3f}" if found.get("cost_ratio") else ""
         print(
             f"| {task} | {length} | {' | '.join(cells)} | {cost} | {found['proposed']['details'].get('verdict', '')} "
