@@ -10,7 +10,7 @@ found. The model trained has one layer, as that of the race.
 
 import argparse
 
-from program import genorder, own_and_further, train
+from program import explore, own_and_further, train
 
 from genorder import make_task
 from genorder.tasks import hidden_order
@@ -43,7 +43,8 @@ def main() -> None:
     print(f"| network | found | {' | '.join(names)} | paper's best | cost ratio | edges | verdict | propose | race |")
     print(f"|{'---|' * (len(names) + 8)}")
     for task in options.tasks:
-        found = discover(task, options, further)
+        out = f"runs/{task}-{options.seed}"
+        found = explore(task, LENGTH, options.seed, out, "--threads", options.threads, *further)
         rates = [""] * (len(names) + 1) if options.explore_only else success_rates(task, found, options)
         paper = f"{max(PAPER[task])} %" if task in PAPER else ""
         right, extra, missed = edges(task, options.seed, found["proposed"]["details"].get("dependencies", []))
@@ -54,13 +55,6 @@ def main() -> None:
             f"| {found['seconds']['propose']:.0f} s | {found['seconds']['race']:.0f} s |",
             flush=True,
         )
-
-
-def discover(task: str, options: argparse.Namespace, further: list[str]) -> dict:
-    return genorder(
-        "discover", "--task", task, "--length", LENGTH, "--hidden-order-seed", options.seed, "--seed", options.seed,
-        "--explore-only", "--threads", options.threads, "--out", f"runs/{task}-{options.seed}", *further,
-    )  # fmt: skip
 
 
 def success_rates(task: str, found: dict, options: argparse.Namespace) -> list[str]:

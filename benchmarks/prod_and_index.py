@@ -9,7 +9,7 @@ and prints the success rates, the losses on the test split, and what was found.
 
 import argparse
 
-from program import genorder, own_and_further, train
+from program import explore, own_and_further, train
 
 TASKS = ("prod:10", "prod:20", "index:d=2:13", "index:d=4:13", "index:d=8:13")
 
@@ -28,7 +28,8 @@ def main() -> None:
     print(f"| {columns} |\n|{'---|' * (columns.count('|') + 1)}")
     for named in options.tasks:
         task, _, length = named.rpartition(":")
-        found = discover(task, int(length), options, further)
+        out = f"runs/{task}-{length}-{options.seed}"
+        found = explore(task, int(length), options.seed, out, "--threads", options.threads, *further)
         forward = list(range(int(length)))
         orders = dict(zip(names, (found["order_in_true_indices"], forward, forward[::-1]), strict=True))
         cells = [
@@ -42,13 +43,6 @@ def main() -> None:
             f"| {' '.join(map(str, orders['found']))} |",
             flush=True,
         )
-
-
-def discover(task: str, length: int, options: argparse.Namespace, further: list[str]) -> dict:
-    return genorder(
-        "discover", "--task", task, "--length", length, "--hidden-order-seed", options.seed, "--seed", options.seed,
-        "--explore-only", "--threads", options.threads, "--out", f"runs/{task}-{length}-{options.seed}", *further,
-    )  # fmt: skip
 
 
 def trained(task: str, length: int, name: str, order: list[int], options: argparse.Namespace) -> str:

@@ -16,6 +16,14 @@ def genorder(*arguments: object) -> dict:
     return json.loads(done.stdout)
 
 
+def explore(task: str, length: int, seed: int, out: str, *further: object) -> dict:
+    """What `genorder discover` says of a task whose columns are shuffled in secret, without the final training."""
+    return genorder(
+        "discover", "--task", task, "--length", length, "--hidden-order-seed", seed, "--seed", seed,
+        "--explore-only", "--out", out, *further,
+    )  # fmt: skip
+
+
 def train(task: str, length: int, order: Iterable[int], out: str, settings: Iterable[str], *further: object) -> dict:
     """What `genorder train` says of a model that emits the task's targets in this order."""
     changes = (part for setting in settings for part in ("--set", setting))

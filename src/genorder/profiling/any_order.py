@@ -23,6 +23,7 @@ from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
 
 READ = 0.01  # weight of a slot below which a position is taken not to be read
+_FEW_ROWS, _FEWEST_SAMPLES = 20_000, 64  # predictions at each of many measurements, and samples in any case
 _ROWS = 40_000  # predictions or targets read at once while measuring: enough to fill the cores, few for the caches
 
 
@@ -186,6 +187,10 @@ class AnyOrderOracle:
     def targets(self) -> int:
         return self.model.targets
 
+    def on_fewer_samples(self) -> "AnyOrderOracle":
+        """For measurements at every position: the longer the targets, the fewer samples."""
+        return AnyOrderOracle(self.model, self.validation, max(_FEWEST_SAMPLES, _FEW_ROWS // self.targets))
+
     def with_broken(self, position: int) -> "AnyOrderOracle":
         """The same, but with the tokens at one position shuffled among the samples: what they told is lost."""
         broken = AnyOrderOracle(self.model, self.validation, len(self.validation))
@@ -232,7 +237,7 @@ class AnyOrderOracle:
 
     def mean_given(self, emitted: Sequence[int], targets: Sequence[int]) -> NDArray[np.float64]:
         """losses_M of the targets named once `emitted` are known, each a mean over the samples that have it."""
-        return self._mean_of_those_with(targets, self.given(emitted, targets))
+        return self.mean_of_those_with(targets, self.given(emitted, targets))
 
     def mean_following(self, emitted: Sequence[int], units: Sequence[Sequence[int]]) -> NDArray[np.float64]:
         """losses_U of each unit, a mean over its targets, when they follow `emitted` one after the other.
@@ -249,15 +254,15 @@ class AnyOrderOracle:
         targets = np.array([target for target, _ in steps])
         targets_M = torch.from_numpy(targets).to(self._rows_N.device)
         available_MP = available_given(emitted_ML, self.model.inputs)[torch.arange(len(steps)), targets_M]
-        losses_M = self._mean_of_those_with(targets, self.losses(available_MP, targets_M))
+        losses_M = self.mean_of_those_with(targets, self.losses(available_MP, targets_M))
         parts = np.split(losses_M, np.cumsum([len(unit) for unit in units])[:-1])
         return np.array([part[np.isfinite(part)].mean() if np.isfinite(part).any() else np.inf for part in parts])
 
     def mean_of_targets(self, order: Order) -> NDArray[np.float64]:
         """losses_L of every target when emitted in this order, each a mean over the samples that have it."""
-        return self._mean_of_those_with(range(self.targets), self.of_order(order))
+        return self.mean_of_those_with(range(self.targets), self.of_order(order))
 
-    def _mean_of_those_with(
+    def mean_of_those_with(
         self, targets: Sequence[int] | NDArray[np.int64], losses_NM: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """losses_M of each target; infinite where no sample has it, since nothing is known of it then."""

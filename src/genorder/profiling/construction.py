@@ -21,7 +21,7 @@ from genorder.profiling.any_order import READ, AnyOrderOracle
 
 @final
 class GrowingLosses:
-    """Losses of what is left, while more and more is emitted: `AnyOrderOracle.mean_given`, but much less work."""
+    """Losses of what is left, while more and more is emitted, never less: `AnyOrderOracle.mean_given` for less work."""
 
     def __init__(self, oracle: AnyOrderOracle) -> None:
         self._oracle = oracle
@@ -30,20 +30,21 @@ class GrowingLosses:
 
     def mean_given(self, emitted: Sequence[int], targets: Sequence[int]) -> NDArray[np.float64]:
         mass_LH = self._oracle.mass_given(emitted)
-        changed_L = self._changed(mass_LH) | np.isnan(self._losses_L)
+        changed_L = _reads_more(self._oracle, self._mass_LH, mass_LH) | np.isnan(self._losses_L)
         if measured := [target for target in targets if changed_L[target]]:
             self._losses_L[measured] = self._oracle.mean_given(emitted, measured)
             self._mass_LH[measured] = mass_LH[measured]
         losses_M: NDArray[np.float64] = self._losses_L[list(targets)]
         return losses_M
 
-    def _changed(self, mass_LH: Tensor) -> NDArray[np.bool_]:
-        """Is more than that share of what a slot reads of another set now? A pointer may read anything."""
-        if self._oracle.model.config.pointer:
-            return np.ones(len(mass_LH), dtype=np.bool_)
-        shares_LH = -torch.expm1(-(mass_LH - self._mass_LH).abs())
-        changed_L: NDArray[np.bool_] = (shares_LH > READ).any(dim=1).cpu().numpy()
-        return changed_L
+
+def _reads_more(oracle: AnyOrderOracle, before_LH: Tensor, after_LH: Tensor) -> NDArray[np.bool_]:
+    """Which targets read what has been added, by the masses before and after? A pointer may read anything."""
+    if oracle.model.config.pointer:
+        return np.ones(oracle.targets, dtype=np.bool_)
+    shares_LH = -torch.expm1(before_LH - after_LH)
+    reads_L: NDArray[np.bool_] = (shares_LH > READ).any(dim=1).cpu().numpy()
+    return reads_L
 
 
 def least_loss_first(oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None) -> Order:
@@ -80,19 +81,12 @@ def pairwise_gains(oracle: AnyOrderOracle) -> Gains:
     alone_NL = oracle.given([])
     count, targets = alone_NL.shape
     gain_LL, error_LL = np.zeros((targets, targets)), np.zeros((targets, targets))
+    mass_LH = oracle.mass_given([])
     for known in range(targets):
-        readers = [target for target in _readers(oracle, known) if target != known]
-        if readers:
-            gained_NM = alone_NL[:, readers] - oracle.given([known], readers)
+        reads_L = _reads_more(oracle, mass_LH, oracle.mass_given([known]))
+        reads_L[known] = False
+        if len(readers := reads_L.nonzero()[0]):
+            gained_NM = alone_NL[:, readers] - oracle.given([known], readers.tolist())
             gain_LL[known, readers] = gained_NM.mean(axis=0)
             error_LL[known, readers] = gained_NM.std(axis=0, ddof=1) / np.sqrt(count)
     return Gains(alone_NL.mean(axis=0), gain_LL, error_LL)
-
-
-def _readers(oracle: AnyOrderOracle, known: int) -> list[int]:
-    """Targets that read it if it is known beside the inputs."""
-    if oracle.model.config.pointer:
-        return list(range(oracle.targets))
-    shares_LH = -torch.expm1(oracle.mass_given([]) - oracle.mass_given([known]))
-    readers: list[int] = (shares_LH > READ).any(dim=1).nonzero()[:, 0].tolist()
-    return readers

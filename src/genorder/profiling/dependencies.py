@@ -15,7 +15,6 @@ from genorder.profiling.any_order import READ, AnyOrderOracle, available_before
 
 _PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
-_MOST_ROWS = 20_000  # predictions per position: fewer samples for long targets
 
 
 @final
@@ -32,7 +31,7 @@ def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
     """The parents of every target, when they are emitted in this order."""
     model = oracle.model
     inputs, targets = model.inputs, model.targets
-    oracle = AnyOrderOracle(model, oracle.validation, max(64, _MOST_ROWS // targets))
+    oracle = oracle.on_fewer_samples()
     device = oracle.validation.inputs_NW.device
     available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
     read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= READ

@@ -11,8 +11,6 @@ import numpy as np
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderOracle
 
-_MOST_ROWS = 20_000  # predictions per step: fewer samples for long targets
-
 
 @final
 @dataclass(frozen=True)
@@ -26,7 +24,7 @@ class Emission:
 
 def emissions(oracle: AnyOrderOracle, order: Order) -> list[Emission]:
     """The steps of the order, from the first."""
-    oracle = AnyOrderOracle(oracle.model, oracle.validation, max(64, _MOST_ROWS // oracle.targets))
+    oracle = oracle.on_fewer_samples()
     return [_emission(oracle, order, step) for step in range(len(order))]
 
 
@@ -34,9 +32,7 @@ def _emission(oracle: AnyOrderOracle, order: Order, step: int) -> Emission:
     left = order.indices[step:]
     losses_NM = oracle.given(order.indices[:step], left)
     has_NM = oracle.validation.target_lengths_N.cpu().numpy()[:, None] > np.array(left)
-    means_M = np.divide(
-        losses_NM.sum(axis=0), has_NM.sum(axis=0), out=np.full(len(left), np.inf), where=has_NM.any(axis=0)
-    )
+    means_M = oracle.mean_of_those_with(left, losses_NM)
     loss = float(means_M[0]) if np.isfinite(means_M[0]) else None
     rival = 1 + int(means_M[1:].argmin()) if len(left) > 1 else 0
     both_N = has_NM[:, 0] & has_NM[:, rival]
