@@ -91,6 +91,14 @@ def sums(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
     return inputs_NW.cumsum(axis=1) % TOKENS
 
 
+def noisy_squares(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
+    """Each of an input and of the target before it, until one of seven is replaced: much is left to predict for ever."""
+    targets_NL = inputs_NW.copy()
+    for target in range(1, targets_NL.shape[1]):
+        targets_NL[:, target] = (inputs_NW[:, target] + targets_NL[:, target - 1] ** 2) % TOKENS
+    return np.where(rng.random(targets_NL.shape) < 1 / 7, rng.integers(TOKENS, size=targets_NL.shape), targets_NL)
+
+
 @cache
 def square(length: str, hidden: int | None = None) -> Splits:
     splits = task_splits(
@@ -386,6 +394,33 @@ def test_what_is_not_settled_trains_on(tmp_path: Path) -> None:
         result = propose(tmp_path / str(rounds), splits, shortened(20), AnyOrder(rounds=rounds, outward=False))
         assert trained_steps(result) == steps
         assert len(result.stages) == 1
+
+
+@pytest.mark.parametrize(
+    ("solve", "rounds"), [(noisy_squares, [400, 800]), (random_targets, [20, "outward", "outward"])]
+)
+def test_a_promising_order_is_trained_on_before_another_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solve: Any, rounds: list[int | str]
+) -> None:
+    """What noise leaves is never predicted: that the loss has stopped falling settles it, and no other model is needed."""
+    trained: list[int | str] = []
+    fit_any_order, fit_outward = any_order.fit_any_order, any_order.fit_outward
+
+    def in_random_orders(model: Any, train: Any, config: AnyOrderConfig, **options: Any) -> float:
+        trained.append(config.training.steps)
+        return fit_any_order(model, train, config, **options)
+
+    def outward(*arguments: Any, **options: Any) -> Any:
+        trained.append("outward")
+        return fit_outward(*arguments, **options)
+
+    monkeypatch.setattr(any_order, "fit_any_order", in_random_orders)
+    monkeypatch.setattr(any_order, "fit_outward", outward)
+    result = propose(tmp_path, splits_of(solve), shortened(rounds[0]))
+    assert trained[: len(rounds)] == rounds
+    if solve is noisy_squares:
+        assert trained[len(rounds) :] == [LEARNING.graph_steps]
+        assert result.details["verdict"] == "order found"
 
 
 def test_what_is_settled_does_not(tmp_path: Path) -> None:

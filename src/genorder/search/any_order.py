@@ -3,11 +3,12 @@
 One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If the two disagree beyond the noise, or nothing has been learnt yet,
-another model works outwards from the inputs (see profiling/outward.py), then one that can also follow a pointer from
-one token to another; if neither gets there, the first trains on. At last the best of them trains for a while in the
-order found, paying for what it reads, so that it shows what each target is computed from and nothing else; two more
-sorts of that graph go to the race, as learnability may differ.
+model, with their standard errors, rank them. If the two agree on an order that matters, but much is left to predict, the
+model trains on. If they disagree beyond the noise, or nothing has been learnt yet, another model works outwards from
+the inputs (see profiling/outward.py), then one that can also follow a pointer from one token to another; if neither
+gets there, the first trains on. At last the best of them trains for a while in the order found, paying for what it
+reads, so that it shows what each target is computed from and nothing else; two more sorts of that graph go to the race,
+as learnability may differ.
 """
 
 import copy
@@ -153,7 +154,9 @@ class AnyOrder(OwnModelSearch):
         steps, seconds, constructing = 0, 0.0, 0.0
         last: Reading | None = None  # off the model that trains in random orders
         readings: dict[Reading, AnyOrderOracle] = {}
-        for number, planned in enumerate(self._rounds(config, share)):
+        left = self._rounds(config, share)
+        for number in range(len(left)):
+            planned = _next_of(left, last)
             if not _fits(steps + planned.steps, share):
                 continue
             part = _Part(
@@ -241,6 +244,14 @@ class _Part:
             "on_progress": (lambda progress: on_progress(self.name, progress)) if on_progress else None,
             "stop": self.problem.stop,
         }
+
+
+def _next_of(left: list[_Round], last: Reading | None) -> _Round:
+    """Taken off those left: one in random orders if the last in these is promising, otherwise one that works outwards."""
+    outward = last is not None and not last.promising
+    planned = next((planned for planned in left if planned.outward == outward), left[0])
+    left.remove(planned)
+    return planned
 
 
 def _fits(steps: int, share: int | None) -> bool:

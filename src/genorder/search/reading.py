@@ -84,6 +84,11 @@ class Reading:
         )
 
     @property
+    def promising(self) -> bool:
+        """Do the constructions agree on an order that matters, so that more of the same training may settle it?"""
+        return self.learnt and self.agreed and self.preferred
+
+    @property
     def advantage(self) -> tuple[float, float]:
         """Of the best order over the others, and its standard error."""
         return float(self._gained_N.mean()), _error_of(self._gained_N)
