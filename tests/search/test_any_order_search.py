@@ -92,7 +92,7 @@ def sums(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def noisy_squares(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
-    """Each of an input and of the target before it, until one of seven is replaced: much is left to predict for ever."""
+    """Each of an input and of the target before it, but one of seven is replaced: much is left to predict for ever."""
     targets_NL = inputs_NW.copy()
     for target in range(1, targets_NL.shape[1]):
         targets_NL[:, target] = (inputs_NW[:, target] + targets_NL[:, target - 1] ** 2) % TOKENS
@@ -402,7 +402,7 @@ def test_what_is_not_settled_trains_on(tmp_path: Path) -> None:
 def test_a_promising_order_is_trained_on_before_another_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solve: Any, rounds: list[int | str]
 ) -> None:
-    """What noise leaves is never predicted: that the loss has stopped falling settles it, and no other model is needed."""
+    """What noise leaves is never predicted; that the loss has stopped falling settles it without another model."""
     trained: list[int | str] = []
     fit_any_order, fit_outward = any_order.fit_any_order, any_order.fit_outward
 

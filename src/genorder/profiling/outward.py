@@ -5,6 +5,10 @@ terms, learns to read whichever of them it meets first. Many of those look ahead
 looks ahead: all targets are predicted from the inputs and from those that are known, and what is predicted well becomes
 known. The sequence in which that happens is an order.
 
+A target may become half known by the first few tokens that tell something of it, and its slots stay with them when
+better ones become known. So once all are known, those that are worse than most begin their routing anew, several times,
+and move behind what they need.
+
 Axes: G groups of a batch, L targets, P positions (inputs, targets, one that is always empty), N samples, H slots,
 M targets that are asked for.
 """
@@ -47,6 +51,7 @@ class OutwardTraining(nn.Module):
     known_L: Tensor  # targets in the sequence in which they became known, then -1
     most: Tensor  # how many have been known at once
     waited: Tensor  # steps since that has risen
+    weak: Tensor  # how many of them are worse than most, once all have been known
 
     def __init__(
         self, model: RoutedModel, train: EncodedDataset, validation: EncodedDataset, config: AnyOrderConfig, seed: int
@@ -62,6 +67,7 @@ class OutwardTraining(nn.Module):
         self.register_buffer("known_L", torch.full((train.target_width,), -1))
         self.register_buffer("most", torch.zeros((), dtype=torch.long))
         self.register_buffer("waited", torch.zeros((), dtype=torch.long))
+        self.register_buffer("weak", torch.zeros((), dtype=torch.long))
 
     @property
     def known(self) -> list[int]:
@@ -73,13 +79,19 @@ class OutwardTraining(nn.Module):
         return sorted(set(range(len(self.known_L))) - set(self.known))
 
     @property
-    def all_known(self) -> bool:
-        """Of those that a sample has by which to judge."""
-        return self._looked_at <= set(self.known)
+    def polishing(self) -> bool:
+        """Have all been known, of those that a sample has by which to judge?"""
+        return int(self.most) >= len(self._looked_at)
 
     def enough(self) -> bool:
-        """Is all known, or nothing to be hoped for?"""
-        return int(self.waited) >= self._round * (self._config.polish if self.all_known else self._config.give_up)
+        """Is all known, and no better for beginning anew, or nothing to be hoped for?"""
+        if not self.polishing:
+            return self._waited_for(self._config.give_up)
+        restarting = max(0, self._config.restarts - 1) * self._config.restart_every if self.weak else 0.0
+        return self._waited_for(restarting + self._config.polish)
+
+    def _waited_for(self, rounds: float) -> bool:
+        return int(self.waited) >= self._round * rounds
 
     def loss_at(self, step: int) -> Tensor:
         rng = numpy_generator(derive_seed(self._seed, "batch", step))
@@ -109,11 +121,10 @@ class OutwardTraining(nn.Module):
         before = self.known
         oracle = AnyOrderOracle(self.model, self._validation, _LOOK_SAMPLES)
         enough = self._config.known_share
-        if self.all_known:  # those that are worse than most move behind them, and may read more there
-            shares_L = self._shares(oracle.mean_of_targets(Order.of([*before, *self.unknown])))
-            enough = min(enough, max(self._config.polished_share, _WEAK * float(np.median(shares_L[before]))))
+        if self.polishing:  # those that are worse than most move behind them, and may read more there
+            enough = min(enough, self._weak_share(self._shares_in_sequence(oracle)))
         known, rest, shares_M = self._known(oracle, enough, before)
-        if rest and len(known) <= len(before) and int(self.waited) >= self._round * self._config.patience:
+        if rest and len(known) <= len(before) and self._waited_for(self._config.patience):
             nearest = int(np.argmin(shares_M))
             known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
         self.known_L.fill_(-1)
@@ -122,6 +133,25 @@ class OutwardTraining(nn.Module):
             self.most.fill_(len(known))
             self.waited.zero_()
             self._forget_routing([t for t, share in zip(rest, shares_M, strict=True) if share > _LEARNT_SHARE], done)
+        if self.polishing:
+            self._restart_weak(oracle, done)
+
+    def _restart_weak(self, oracle: AnyOrderOracle, done: int) -> None:
+        """Count the targets that are worse than most; from time to time they begin anew."""
+        shares_L = self._shares_in_sequence(oracle)
+        weak = [target for target in sorted(self._looked_at) if shares_L[target] > self._weak_share(shares_L)]
+        self.weak.fill_(len(weak))
+        looks = max(1, round(self._round * self._config.restart_every / self._config.interval))
+        number, between = divmod(int(self.waited) // self._config.interval, looks)
+        if between == 0 and number < self._config.restarts:
+            self._forget_routing(weak, done)
+
+    def _shares_in_sequence(self, oracle: AnyOrderOracle) -> NDArray[np.float64]:
+        return self._shares(oracle.mean_of_targets(Order.of([*self.known, *self.unknown])))
+
+    def _weak_share(self, shares_L: NDArray[np.float64]) -> float:
+        """More than that is left of a weak target."""
+        return max(self._config.polished_share, _WEAK * float(np.median(shares_L[sorted(self._looked_at)])))
 
     def _known(
         self, oracle: AnyOrderOracle, enough: float, before: list[int]

@@ -3,12 +3,12 @@
 One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If the two agree on an order that matters, but much is left to predict, the
-model trains on. If they disagree beyond the noise, or nothing has been learnt yet, another model works outwards from
-the inputs (see profiling/outward.py), then one that can also follow a pointer from one token to another; if neither
-gets there, the first trains on. At last the best of them trains for a while in the order found, paying for what it
-reads, so that it shows what each target is computed from and nothing else; two more sorts of that graph go to the race,
-as learnability may differ.
+model, with their standard errors, rank them. If the two agree on an order that matters, but much is left to predict,
+the model trains on. If they disagree beyond the noise, or nothing has been learnt yet, another model works outwards
+from the inputs (see profiling/outward.py), then one that can also follow a pointer from one token to another; if
+neither gets there, the first trains on. At last the best of them trains for a while in the order found, paying for what
+it reads, so that it shows what each target is computed from and nothing else; two more sorts of that graph go to the
+race, as learnability may differ.
 """
 
 import copy
@@ -247,7 +247,7 @@ class _Part:
 
 
 def _next_of(left: list[_Round], last: Reading | None) -> _Round:
-    """Taken off those left: one in random orders if the last in these is promising, otherwise one that works outwards."""
+    """Taken off those left: in random orders if the last of these is promising, otherwise one that works outwards."""
     outward = last is not None and not last.promising
     planned = next((planned for planned in left if planned.outward == outward), left[0])
     left.remove(planned)
