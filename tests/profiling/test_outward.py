@@ -17,7 +17,7 @@ from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, routed_model
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import dependencies
-from genorder.profiling.outward import fit_outward
+from genorder.profiling.outward import OutwardTraining, fit_outward
 from genorder.search.reading import Reading, chosen, read_outward, verdict
 from genorder.training import CheckpointFolder
 from made_data import TOKENS, encoded
@@ -135,6 +135,45 @@ def test_of_random_targets_none_becomes_known() -> None:
     known, steps, _ = fitted("random", with_outward(give_up=0.25))
     assert (known, steps) == ([], 100)
     assert verdict(reading_of("random"))[0] == "nothing learnt"
+
+
+def with_all_known(config: AnyOrderConfig, spoilt: int | None) -> OutwardTraining:
+    """All is known, but one target has come to read a single input."""
+    known, _, oracle = fitted("sums")
+    assert sorted(known) == list(range(TARGETS))
+    with torch.no_grad():
+        if spoilt is not None:
+            oracle.model.routing_LHP[spoilt] = 0.0
+            oracle.model.routing_LHP[spoilt, :, 0] = 20.0
+    training = OutwardTraining(oracle.model, *splits("sums"), config, seed=0)
+    training.known_L.copy_(torch.tensor(known))
+    training.most.fill_(TARGETS)
+    return training
+
+
+@pytest.mark.parametrize("restarts", [0, 2])
+def test_once_all_are_known_one_that_is_worse_than_most_begins_anew(restarts: int) -> None:
+    training = with_all_known(with_outward(restarts=restarts, restart_every=0.5), spoilt=3)
+    before_LHP = training.model.routing_LHP.detach().clone()
+    training.after_step(25)
+    begun_L = (training.model.routing_LHP != before_LHP).flatten(1).any(dim=1)
+    assert begun_L.nonzero().flatten().tolist() == ([3] if restarts else [])
+    assert training.model.routing_LHP[3].abs().max() < 1 or not restarts
+    assert int(training.weak) == 1
+    assert training.known[-1] == 3 or 3 not in training.known  # and has moved behind the others
+    ends = []
+    for waited in range(0, 1200, 25):
+        training.waited.fill_(waited)
+        ends += [waited] if training.enough() else []
+    assert ends[0] == 0.75 * 400 + (0.5 * 400 if restarts else 0)  # so long after the last of them
+
+
+def test_if_none_is_worse_than_most_it_ends_sooner() -> None:
+    training = with_all_known(with_outward(restarts=4), spoilt=None)
+    training.after_step(25)
+    assert int(training.weak) == 0
+    training.waited.fill_(300)
+    assert training.enough()
 
 
 def test_a_target_that_no_sample_has_is_never_known() -> None:
