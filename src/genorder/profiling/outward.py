@@ -41,6 +41,7 @@ _LOOK_SAMPLES = 128  # of the validation samples, at each look at what is known
 _GROUPS = 4  # of a batch
 _LEARNT_SHARE = 0.9  # of the loss of a blind guess, above which nothing is learnt of a target
 _FORGOTTEN_SHARE = 0.95  # the same of a target that was known: a little more, so that it does not come and go
+_READ_SHARE = 0.1  # of what a slot reads, below which a target is taken not to be read
 _WEAK = 2.0  # times the median of what is left of the targets: more is left of a weak one
 
 
@@ -51,7 +52,7 @@ class OutwardTraining(nn.Module):
     known_L: Tensor  # targets in the sequence in which they became known, then -1
     most: Tensor  # how many have been known at once
     waited: Tensor  # steps since that has risen
-    weak: Tensor  # how many of them are worse than most, once all have been known
+    weak_L: Tensor  # those that are worse than most, once all have been known
 
     def __init__(
         self, model: RoutedModel, train: EncodedDataset, validation: EncodedDataset, config: AnyOrderConfig, seed: int
@@ -67,7 +68,7 @@ class OutwardTraining(nn.Module):
         self.register_buffer("known_L", torch.full((train.target_width,), -1))
         self.register_buffer("most", torch.zeros((), dtype=torch.long))
         self.register_buffer("waited", torch.zeros((), dtype=torch.long))
-        self.register_buffer("weak", torch.zeros((), dtype=torch.long))
+        self.register_buffer("weak_L", torch.zeros(train.target_width, dtype=torch.bool))
 
     @property
     def known(self) -> list[int]:
@@ -87,7 +88,7 @@ class OutwardTraining(nn.Module):
         """Is all known, and no better for beginning anew, or nothing to be hoped for?"""
         if not self.polishing:
             return self._waited_for(self._config.give_up)
-        restarting = max(0, self._config.restarts - 1) * self._config.restart_every if self.weak else 0.0
+        restarting = max(0, self._config.restarts - 1) * self._config.restart_every if self.weak_L.any() else 0.0
         return self._waited_for(restarting + self._config.polish)
 
     def _waited_for(self, rounds: float) -> bool:
@@ -102,13 +103,14 @@ class OutwardTraining(nn.Module):
     def _available(self) -> Tensor:
         """available_GLP: the inputs, and of the known targets those that became known earlier.
 
-        In the last group the inputs alone, so that it stays known how far these go.
+        In the last group the inputs alone, so that it stays known how far these go; but not for the weak ones, which
+        would come back to them.
         """
         inputs, unknown = self._train.input_width, self.unknown
         sequence_1L = torch.tensor([[*self.known, *unknown]], device=self._train.inputs_NW.device)
         available_GLP = available_before(sequence_1L, inputs).repeat(_GROUPS, 1, 1)
         available_GLP[:, :, [inputs + target for target in unknown]] = False
-        available_GLP[-1, :, inputs:-1] = False
+        available_GLP[-1, ~self.weak_L.to(available_GLP.device), inputs:-1] = False
         return available_GLP
 
     def after_step(self, done: int) -> None:
@@ -120,38 +122,52 @@ class OutwardTraining(nn.Module):
         """Which targets are known by now? Of the others, those of which nothing is learnt begin their routing anew."""
         before = self.known
         oracle = AnyOrderOracle(self.model, self._validation, _LOOK_SAMPLES)
-        enough = self._config.known_share
-        if self.polishing:  # those that are worse than most move behind them, and may read more there
-            enough = min(enough, self._weak_share(self._shares_in_sequence(oracle)))
-        known, rest, shares_M = self._known(oracle, enough, before)
-        if rest and len(known) <= len(before) and self._waited_for(self._config.patience):
-            nearest = int(np.argmin(shares_M))
-            known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
+        if not self.polishing:
+            known, rest, shares_M = self._known(oracle, self._config.known_share, before)
+            if rest and len(known) <= len(before) and self._waited_for(self._config.patience):
+                nearest = int(np.argmin(shares_M))
+                known += [rest[nearest]] if shares_M[nearest] <= _LEARNT_SHARE else []
+            self._keep(known)
+            if len(known) > int(self.most):
+                self.most.fill_(len(known))
+                self.waited.zero_()
+                nothing_learnt = [t for t, share in zip(rest, shares_M, strict=True) if share > _LEARNT_SHARE]
+                self._forget_routing(nothing_learnt, done)
+        if self.polishing:
+            self._polish(oracle, done)
+
+    def _keep(self, known: list[int]) -> None:
         self.known_L.fill_(-1)
         self.known_L[: len(known)] = torch.tensor(known, dtype=torch.long)
-        if len(known) > int(self.most):
-            self.most.fill_(len(known))
-            self.waited.zero_()
-            self._forget_routing([t for t, share in zip(rest, shares_M, strict=True) if share > _LEARNT_SHARE], done)
-        if self.polishing:
-            self._restart_weak(oracle, done)
 
-    def _restart_weak(self, oracle: AnyOrderOracle, done: int) -> None:
-        """Count the targets that are worse than most; from time to time they begin anew."""
+    def _polish(self, oracle: AnyOrderOracle, done: int) -> None:
+        """Count the targets that are worse than most; from time to time they move back, and begin anew."""
         shares_L = self._shares_in_sequence(oracle)
-        weak = [target for target in sorted(self._looked_at) if shares_L[target] > self._weak_share(shares_L)]
-        self.weak.fill_(len(weak))
+        most_L = np.array([target in self._looked_at for target in range(len(shares_L))])
+        share = max(self._config.polished_share, _WEAK * float(np.median(shares_L[most_L])))
+        self.weak_L.copy_(torch.from_numpy(most_L & (shares_L > share)))
+        weak = self.weak_L.nonzero()[:, 0].tolist()
         looks = max(1, round(self._round * self._config.restart_every / self._config.interval))
         number, between = divmod(int(self.waited) // self._config.interval, looks)
-        if between == 0 and number < self._config.restarts:
+        if weak and between == 0 and number < self._config.restarts:
+            pointer = self.model.config.pointer  # it may read anything, so that what is read does not tell
+            self._keep(self._known(oracle, share, self.known)[0] if pointer else self._moved_back(weak))
             self._forget_routing(weak, done)
+
+    def _moved_back(self, weak: list[int]) -> list[int]:
+        """The known targets in a sequence in which the weak ones come as late as those that read them allow."""
+        weights_LP = self.model.slot_weights(self._available()[:1])[0].amax(dim=0)
+        reads_LL = weights_LP[:, self._train.input_width : -1] > _READ_SHARE
+        moved: list[int] = []
+        waiting = self.known
+        while waiting:
+            free = [t for t in waiting if not any(reads_LL[t, other] for other in waiting)]
+            moved.append(next((t for t in free if t not in weak), free[0]))
+            waiting.remove(moved[-1])
+        return moved
 
     def _shares_in_sequence(self, oracle: AnyOrderOracle) -> NDArray[np.float64]:
         return self._shares(oracle.mean_of_targets(Order.of([*self.known, *self.unknown])))
-
-    def _weak_share(self, shares_L: NDArray[np.float64]) -> float:
-        """More than that is left of a weak target."""
-        return max(self._config.polished_share, _WEAK * float(np.median(shares_L[sorted(self._looked_at)])))
 
     def _known(
         self, oracle: AnyOrderOracle, enough: float, before: list[int]
