@@ -168,11 +168,46 @@ def test_once_all_are_known_one_that_is_worse_than_most_begins_anew(restarts: in
         assert sorted(training.known) == list(range(TARGETS))
     else:
         assert training.known == known
-    ends = []
-    for waited in range(0, 1200, 25):
-        training.waited.fill_(waited)
-        ends += [waited] if training.enough() else []
-    assert ends[0] == 0.75 * 400 + (0.5 * 400 if restarts else 0)  # so long after the last of them
+    for waited, ends in ((299, False), (300, True)):  # 0.75 rounds
+        training.waited.fill_(int(training.restarted) + waited)
+        assert training.enough() == ends
+
+
+def test_weak_ones_begin_anew_only_so_often_and_only_while_there_is_time() -> None:
+    config = with_outward(restarts=2, restart_every=0.5)
+    training = with_all_known(config, spoilt=3)
+    times = []
+    for done in range(25, config.outward_training().steps + 1, 25):
+        training.waited.fill_(done - 1)
+        training.after_step(done)
+        if int(training.restarts) > len(times):
+            times.append(done)
+    assert times == [25, 225]
+    late = with_all_known(config, spoilt=3)
+    late.after_step(config.outward_training().steps - 275)
+    assert int(late.restarts) == 0
+
+
+def test_weak_ones_move_back_as_far_as_their_readers_allow() -> None:
+    training = with_all_known(CONFIG, spoilt=None)
+    first, second, third, fourth, *others = training.known
+    with torch.no_grad():  # the third reads the second, the fourth the third, and nobody else reads anything
+        training.model.routing_LHP.zero_()
+        training.model.routing_LHP[:, :, -1] = 20.0
+        training.model.routing_LHP[third, :, INPUTS + second] = 40.0
+        training.model.routing_LHP[fourth, :, INPUTS + third] = 40.0
+    oracle = AnyOrderOracle(training.model, splits("sums")[1], 100)
+    assert training._moved_back([first, second], oracle, 0.1) == [*others, second, third, fourth, first]
+
+
+def test_with_a_pointer_none_is_lost_when_weak_ones_begin_anew() -> None:
+    config = CONFIG.model_copy(update={"model": CONFIG.model.model_copy(update={"pointer": True})})
+    train, validation = splits("sums")
+    training = OutwardTraining(routed_model(train, config, 0), train, validation, config, seed=0)
+    training.known_L.copy_(torch.arange(TARGETS))
+    training.most.fill_(TARGETS)
+    training.after_step(25)
+    assert sorted(training.known) == list(range(TARGETS))
 
 
 def test_if_none_is_worse_than_most_it_ends_sooner() -> None:

@@ -37,7 +37,7 @@ class OutwardConfig(BaseModel):
     most: float = Field(default=7.5, gt=0)  # it trains no longer than that
     give_up: float = Field(default=1.5, gt=0)  # without a new target for so long, it ends
     patience: float = Field(default=0.5, gt=0)  # without a new one for so long, a half-known target will do
-    polish: float = Field(default=0.75, ge=0)  # so long after all are known, and after the last beginning anew
+    polish: float = Field(default=0.75, gt=0)  # so long after all are known, and after the last have begun anew
     restarts: int = Field(default=4, ge=0)  # once all are known, so often those that are worse than most begin anew
     restart_every: float = Field(default=0.5, gt=0)  # so long from one of them to the next
     interval: int = Field(default=25, ge=1)  # steps from one look at what is known to the next

@@ -53,6 +53,8 @@ class OutwardTraining(nn.Module):
     most: Tensor  # how many have been known at once
     waited: Tensor  # steps since that has risen
     weak_L: Tensor  # those that are worse than most, once all have been known
+    restarts: Tensor  # how often they have begun anew
+    restarted: Tensor  # steps waited then, the last time
 
     def __init__(
         self, model: RoutedModel, train: EncodedDataset, validation: EncodedDataset, config: AnyOrderConfig, seed: int
@@ -60,15 +62,16 @@ class OutwardTraining(nn.Module):
         super().__init__()
         self.model, self._train, self._config, self._seed = model, train, config.outward, seed
         self._round = config.training.steps  # by which lengths are told
+        self._steps = config.outward_training().steps
         self._validation = validation.head(_LOOK_SAMPLES)
         self._blind_L = blind_losses(train, self._validation)
         lengths_N = self._validation.target_lengths_N.cpu().numpy()
         self._looked_at = {target for target in range(train.target_width) if (lengths_N > target).any()}
         # On the CPU whatever the device: they are read at every step.
         self.register_buffer("known_L", torch.full((train.target_width,), -1))
-        self.register_buffer("most", torch.zeros((), dtype=torch.long))
-        self.register_buffer("waited", torch.zeros((), dtype=torch.long))
         self.register_buffer("weak_L", torch.zeros(train.target_width, dtype=torch.bool))
+        for counter in ("most", "waited", "restarts", "restarted"):
+            self.register_buffer(counter, torch.zeros((), dtype=torch.long))
 
     @property
     def known(self) -> list[int]:
@@ -88,11 +91,10 @@ class OutwardTraining(nn.Module):
         """Is all known, and no better for beginning anew, or nothing to be hoped for?"""
         if not self.polishing:
             return self._waited_for(self._config.give_up)
-        restarting = max(0, self._config.restarts - 1) * self._config.restart_every if self.weak_L.any() else 0.0
-        return self._waited_for(restarting + self._config.polish)
+        return self._waited_for(self._config.polish, since=self.restarted)
 
-    def _waited_for(self, rounds: float) -> bool:
-        return int(self.waited) >= self._round * rounds
+    def _waited_for(self, rounds: float, since: Tensor | int = 0) -> bool:
+        return int(self.waited) - int(since) >= self._round * rounds
 
     def loss_at(self, step: int) -> Tensor:
         rng = numpy_generator(derive_seed(self._seed, "batch", step))
@@ -147,22 +149,30 @@ class OutwardTraining(nn.Module):
         share = max(self._config.polished_share, _WEAK * float(np.median(shares_L[most_L])))
         self.weak_L.copy_(torch.from_numpy(most_L & (shares_L > share)))
         weak = self.weak_L.nonzero()[:, 0].tolist()
-        looks = max(1, round(self._round * self._config.restart_every / self._config.interval))
-        number, between = divmod(int(self.waited) // self._config.interval, looks)
-        if weak and between == 0 and number < self._config.restarts:
-            pointer = self.model.config.pointer  # it may read anything, so that what is read does not tell
-            self._keep(self._known(oracle, share, self.known)[0] if pointer else self._moved_back(weak))
+        left = self._steps - done
+        due = int(self.restarts) == 0 or self._waited_for(self._config.restart_every, since=self.restarted)
+        if weak and due and int(self.restarts) < self._config.restarts and left >= self._round * self._config.polish:
+            self._keep(self._moved_back(weak, oracle, share))
             self._forget_routing(weak, done)
+            self.restarts += 1
+            self.restarted.copy_(self.waited)
 
-    def _moved_back(self, weak: list[int]) -> list[int]:
-        """The known targets in a sequence in which the weak ones come as late as those that read them allow."""
+    def _moved_back(self, weak: list[int], oracle: AnyOrderOracle, share: float) -> list[int]:
+        """The known targets in a sequence in which the weak ones come as late as those that read them allow.
+
+        A pointer may read anything, so that what is read does not tell: there they come behind what does better.
+        """
+        if self.model.config.pointer:
+            known, rest, _ = self._known(oracle, min(share, self._config.known_share), self.known)
+            return [*known, *(target for target in self.known if target in rest)]
         weights_LP = self.model.slot_weights(self._available()[:1])[0].amax(dim=0)
-        reads_LL = weights_LP[:, self._train.input_width : -1] > _READ_SHARE
+        reads_LL = (weights_LP[:, self._train.input_width : -1] > _READ_SHARE).cpu().numpy()
         moved: list[int] = []
         waiting = self.known
         while waiting:
-            free = [t for t in waiting if not any(reads_LL[t, other] for other in waiting)]
-            moved.append(next((t for t in free if t not in weak), free[0]))
+            free = [target for target in waiting if not reads_LL[target, waiting].any()]
+            needed = [target for target in free if reads_LL[waiting, target].any()]
+            moved.append(next((target for target in free if target not in weak), (needed or free)[0]))
             waiting.remove(moved[-1])
         return moved
 

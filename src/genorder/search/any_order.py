@@ -159,8 +159,12 @@ class AnyOrder(OwnModelSearch):
             planned = _next_of(left, last)
             if not _fits(steps + planned.steps, share):
                 continue
+            kind = "outward" if planned.outward else "random"
             part = _Part(
-                problem, f"{name}, round {number + 1}", derive_seed(seed, "round", number), folder / str(number)
+                problem,
+                f"{name}, round {number + 1}",
+                derive_seed(seed, "round", number),
+                folder / f"{number}-{kind}",
             )
             if planned.outward:
                 own = config.model_copy(update={"model": config.model.model_copy(update={"pointer": planned.pointer})})
