@@ -486,8 +486,8 @@ def test_interrupted_in_the_second_round_gives_the_same(tmp_path: Path) -> None:
     with pytest.raises(Interrupted, match="of 60"):
         propose(folder, splits, shortened(30), search, **stopped_at(3))
     assert {(path.parent.name, path.stem) for path in folder.rglob("step-*.json")} == {
-        ("0", "step-000000030"),
-        ("1", "step-000000021"),
+        ("0-random", "step-000000030"),
+        ("1-random", "step-000000021"),
     }
     continued = propose(folder, splits, shortened(30), search)
     assert told(continued) == told(whole)
