@@ -145,9 +145,9 @@ class OutwardTraining(nn.Module):
     def _polish(self, oracle: AnyOrderOracle, done: int) -> None:
         """Count the targets that are worse than most; from time to time they move back, and begin anew."""
         shares_L = self._shares_in_sequence(oracle)
-        most_L = np.array([target in self._looked_at for target in range(len(shares_L))])
-        share = max(self._config.polished_share, _WEAK * float(np.median(shares_L[most_L])))
-        self.weak_L.copy_(torch.from_numpy(most_L & (shares_L > share)))
+        judged_L = np.array([target in self._looked_at for target in range(len(shares_L))])
+        share = max(self._config.polished_share, _WEAK * float(np.median(shares_L[judged_L])))
+        self.weak_L.copy_(torch.from_numpy(judged_L & (shares_L > share)))
         weak = self.weak_L.nonzero()[:, 0].tolist()
         left = self._steps - done
         due = int(self.restarts) == 0 or self._waited_for(self._config.restart_every, since=self.restarted)
