@@ -23,11 +23,13 @@ from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig
+from genorder.profiling.agreement import AgreementConfig
 from genorder.profiling.any_order import AnyOrderOracle, OutwardConfig, routed_model
 from genorder.profiling.blind import blind_loss
 from genorder.profiling.construction import Gains
 from genorder.profiling.dependencies import Dependency
-from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult, any_order
+from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult
+from genorder.search import rounds as trainings
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
 from genorder.search.graph_sorts import topological_sorts
@@ -48,6 +50,7 @@ LEARNING = AnyOrderConfig(
     groups=8,
     validation_samples=400,
     outward=OutwardConfig(batch_size=64),
+    agreement=AgreementConfig(positions=0),  # what is trained, not what is counted
 )
 
 
@@ -404,7 +407,7 @@ def test_a_promising_order_is_trained_on_before_another_model(
 ) -> None:
     """What noise leaves is never predicted; that the loss has stopped falling settles it without another model."""
     trained: list[int | str] = []
-    fit_any_order, fit_outward = any_order.fit_any_order, any_order.fit_outward
+    fit_any_order, fit_outward = trainings.fit_any_order, trainings.fit_outward
 
     def in_random_orders(model: Any, train: Any, config: AnyOrderConfig, **options: Any) -> float:
         trained.append(config.training.steps)
@@ -414,8 +417,8 @@ def test_a_promising_order_is_trained_on_before_another_model(
         trained.append("outward")
         return fit_outward(*arguments, **options)
 
-    monkeypatch.setattr(any_order, "fit_any_order", in_random_orders)
-    monkeypatch.setattr(any_order, "fit_outward", outward)
+    monkeypatch.setattr(trainings, "fit_any_order", in_random_orders)
+    monkeypatch.setattr(trainings, "fit_outward", outward)
     result = propose(tmp_path, splits_of(solve), shortened(rounds[0]))
     assert trained[: len(rounds)] == rounds
     if solve is noisy_squares:
@@ -442,13 +445,13 @@ def test_the_plan_counts_every_step(
 ) -> None:
     """Those of a model that settles at once, its graph included, and those that may come on top."""
     trained: list[int] = []
-    fitted = any_order.fit_any_order
+    fitted = trainings.fit_any_order
 
     def counting(model: Any, train: Any, config: AnyOrderConfig, **options: Any) -> float:
         trained.append(config.training.steps)
         return fitted(model, train, config, **options)
 
-    monkeypatch.setattr(any_order, "fit_any_order", counting)
+    monkeypatch.setattr(trainings, "fit_any_order", counting)
     with open_problem(tmp_path, splits_of(solve), shortened(steps), budget=Budget(steps=share)) as problem:
         (planned,) = AnyOrder().plan(problem)
         AnyOrder().propose(problem)

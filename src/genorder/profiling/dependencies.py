@@ -4,6 +4,7 @@ A position matters to a target if the target's loss rises when the tokens at tha
 samples. Axes: N samples, L targets, P positions.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -27,8 +28,10 @@ class Dependency:
     loss_without: dict[str, float]  # rise of the loss when that position is broken, by "x3" or "y5"
 
 
-def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
-    """The parents of every target, when they are emitted in this order."""
+def dependencies(
+    oracle: AnyOrderOracle, order: Order, sources: Sequence[Sequence[int]] | None = None
+) -> list[Dependency]:
+    """The parents of every target, when they are emitted in this order: its `sources`, where these are known."""
     model = oracle.model
     inputs, targets = model.inputs, model.targets
     oracle = oracle.on_fewer_samples()
@@ -47,15 +50,17 @@ def dependencies(oracle: AnyOrderOracle, order: Order) -> list[Dependency]:
             risen_NM = broken.losses(available_LP[readers_M], readers_M) - whole_NL[:, readers_M.cpu().numpy()]
             rise_PL[position, readers_M.cpu().numpy()] = risen_NM.mean(axis=0)
             error_PL[position, readers_M.cpu().numpy()] = risen_NM.std(axis=0, ddof=1) / np.sqrt(count)
+    if sources is None:
+        enough_PL = (rise_PL >= _PARENT_SHARE * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
+        sources = [enough_PL[:, target].nonzero()[0].tolist() for target in range(targets)]
     return [
-        _dependency(target, rise_PL[:, target], error_PL[:, target], float(whole_NL[:, target].mean()), inputs)
-        for target in range(targets)
+        _dependency(target, parents, rise_PL[:, target], float(whole_NL[:, target].mean()), inputs)
+        for target, parents in enumerate(sources)
     ]
 
 
-def _dependency(target: int, rise_P: np.ndarray, error_P: np.ndarray, loss: float, inputs: int) -> Dependency:
-    enough_P = (rise_P >= _PARENT_SHARE * rise_P.max()) & (rise_P > _PARENT_ERRORS * error_P)
-    parents = [int(p) for p in np.argsort(-rise_P) if enough_P[p]]
+def _dependency(target: int, parents: Sequence[int], rise_P: np.ndarray, loss: float, inputs: int) -> Dependency:
+    parents = sorted(parents, key=lambda p: -rise_P[p])
     names = {p: f"x{p}" if p < inputs else f"y{p - inputs}" for p in parents}
     return Dependency(
         target,

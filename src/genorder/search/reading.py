@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle
 from genorder.profiling.construction import Gains, greedy_order, least_loss_first, pairwise_gains
+from genorder.profiling.determination import Determination
 from genorder.profiling.scoring import compare_with_best, errors_for
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Reading:
     gains: Gains | None
     before: float | None  # loss of the best order after the round before
     outward: bool = False  # the model has worked outwards from the inputs, and knows nothing of random orders
+    determination: Determination | None = None  # by counting: in the best order, each target is determined
 
     @property
     def best(self) -> float:
@@ -50,7 +52,8 @@ class Reading:
 
     @property
     def learnt(self) -> bool:
-        return self.blind - self.best > max(_noise_of(self.losses_CN[0]), _LEARNT_SHARE * self.blind)
+        least = max(_noise_of(self.losses_CN[0]), _LEARNT_SHARE * self.blind)
+        return bool(self.determination) or self.blind - self.best > least
 
     @property
     def converged(self) -> bool:
@@ -60,6 +63,8 @@ class Reading:
     @property
     def preferred(self) -> bool:
         """Does the order beat the others, beyond the noise?"""
+        if self.determination and not self.determination.orderless:
+            return True
         return bool(self._gained_N.mean() > max(_noise_of(self._gained_N), _LEARNT_SHARE * self.blind))
 
     @property
@@ -74,7 +79,7 @@ class Reading:
     @property
     def settled(self) -> bool:
         """More training would not change the answer, as far as can be told."""
-        if self.blind == 0:
+        if self.blind == 0 or self.determination:
             return True
         solved = self.best <= _SOLVED_SHARE * self.blind
         return (
@@ -148,8 +153,19 @@ def read_outward(
     return Reading(ranked, losses_CN[ranking], others_CN, blind, None, None, outward=True)
 
 
+def read_determined(
+    oracle: AnyOrderOracle, order: Order, determination: Determination, blind: float, random_CN: NDArray[np.float64]
+) -> Reading:
+    """What a model says that was trained in an order in which each target is determined; see `read_outward`."""
+    losses_CN = oracle.mean_of_order(order)[None]
+    return Reading([order], losses_CN, random_CN, blind, None, None, outward=True, determination=determination)
+
+
 def chosen(readings: Sequence[Reading]) -> Reading:
-    """The best, or one that is hardly worse and settled."""
+    """What is determined; else the best, or one that is hardly worse and settled."""
+    for reading in readings:
+        if reading.determination:
+            return reading
     least = min(reading.best for reading in readings)
     near = [reading for reading in readings if reading.best - least <= _LEARNT_SHARE * reading.blind]
     return min(near, key=lambda reading: (not reading.settled, reading.best))
@@ -212,6 +228,13 @@ def verdict(reading: Reading) -> tuple[str, str]:
         return "no order preferred", (
             f"The targets can be predicted, but as well {other} as in the constructed one: the order does not "
             "seem to matter."
+        )
+    if reading.determination:
+        sources = reading.determination.along(reading.orders[0])
+        assert sources is not None  # by which the order was made
+        return "order found", (
+            f"In this order every target is determined by at most {max(len(s.positions) for s in sources)} of the "
+            f"tokens before it: counted in {min(s.pairs for s in sources):,} or more pairs of samples each."
         )
     if reading.outward:
         return "order found", (

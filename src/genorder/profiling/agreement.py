@@ -1,0 +1,167 @@
+"""Do samples that agree in some positions agree in a target too? Counted, nothing is trained.
+
+For a set of positions, the samples are sorted by their tokens there, and neighbours that have the same ones are
+compared in all targets at once. A target in which any two of them differ is not determined by the set. A few samples
+refute most sets; all of them confirm the others.
+
+Axes: N samples, P positions (the inputs, then the targets), L targets, M pairs of samples.
+"""
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from genorder.data import EncodedDataset
+from genorder.errors import Interrupted
+from genorder.execution import StopRequest
+
+_FIRST_SAMPLES, _MORE_SAMPLES = 1_000, 4  # at first, and how many times as many if too few of them agree
+_UNSEEN = 3  # pairs of samples that may well agree in a set when none was seen to
+_CHANCE = 1e-12  # that pairs of samples agree in a target by the frequencies of its tokens alone
+
+
+class AgreementConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    positions: int = Field(default=3, ge=0)  # that may determine a target together; 0 leaves the counting out
+    sets: int = Field(default=50_000, ge=0)  # of positions that are tried: larger ones are left out if they are more
+    samples: int = Field(default=100_000, ge=2)  # that are looked at
+    pairs: int = Field(default=300, ge=1)  # of samples that must agree in the positions, and then in the target
+
+
+@final
+@dataclass(frozen=True)
+class Source:
+    """Positions that determine a target, when no part of them does."""
+
+    positions: tuple[int, ...]  # of the inputs, then of the targets
+    combinations: int  # of tokens there, among the samples: what there is to learn
+    pairs: int  # of samples that agree in them: all of these agree in the target
+
+    @property
+    def complexity(self) -> tuple[int, int, tuple[int, ...]]:
+        """Fewer positions are simpler, then fewer combinations; of equals, those that read targets and not inputs."""
+        return len(self.positions), self.combinations, tuple(-position for position in reversed(self.positions))
+
+
+@final
+class Agreement:
+    def __init__(self, train: EncodedDataset, config: AgreementConfig, stop: StopRequest | None = None) -> None:
+        self._config, self._stop = config, stop
+        self._inputs, self._targets = train.input_width, train.target_width
+        train = train.head(config.samples)
+        tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)
+        columns = [np.unique(tokens_N, return_inverse=True)[1] for tokens_N in tokens_NP.T]
+        self._tokens_PN = np.array(columns, dtype=np.int64)  # of each position from 0, so that keys stay small
+        self._kinds_P = self._tokens_PN.max(axis=1) + 1
+        self._targets_NL = np.ascontiguousarray(self._tokens_PN[self._inputs :].T.astype(np.int32))
+        self._lengths_N = train.target_lengths_N.cpu().numpy()
+        self._has_NL = None if train.is_fixed_length else self._lengths_N[:, None] > np.arange(self._targets)
+        self._fewest_L = self._fewest_pairs()
+        self._tried: dict[tuple[int, ...], dict[int, Source]] = {}
+
+    def _fewest_pairs(self) -> NDArray[np.float64]:
+        """pairs_L that must be compared: if a target is nearly always the same, many agree by chance."""
+        fewest_L = np.full(self._targets, float(self._config.pairs))
+        for target, tokens_N in enumerate(self._targets_NL.T):
+            agreeing = ((np.bincount(tokens_N) / len(tokens_N)) ** 2).sum()
+            if agreeing < 1:
+                fewest_L[target] = max(fewest_L[target], math.log(_CHANCE) / math.log(agreeing))
+        return fewest_L
+
+    def reach_all(self, size: int) -> bool:
+        """Is every target determined by inputs and targets known before it, by at most so many at a time?"""
+        open_ones = set(range(self._targets))
+        known = list(range(self._inputs))
+        combined = [0] * (size + 1)  # by size, how many of the known ones have met in sets
+        while open_ones:
+            found: set[int] = set()
+            for smaller in range(size + 1):
+                for chosen in _with_new(known, combined[smaller], smaller):
+                    found |= open_ones.intersection(self.determined_by(chosen))
+                combined[smaller] = len(known)
+                if found:
+                    break
+            if not found:
+                return False
+            open_ones -= found
+            known += (self._inputs + target for target in sorted(found))
+        return True
+
+    def sources(self, size: int) -> tuple[tuple[Source, ...], ...]:
+        """Of each target, all of at most so many positions, the simplest first."""
+        positions = range(self._inputs + self._targets)
+        sets: Iterable[tuple[int, ...]] = (s for smaller in range(size + 1) for s in combinations(positions, smaller))
+        found: list[list[Source]] = [[] for _ in range(self._targets)]
+        for chosen in sets:
+            for target, source in self.determined_by(chosen).items():
+                found[target].append(source)
+        return tuple(tuple(sorted(sources, key=lambda source: source.complexity)) for sources in found)
+
+    def determined_by(self, positions: tuple[int, ...]) -> dict[int, Source]:
+        """The targets that these positions, in their sequence, determine, and no part of them that was tried before."""
+        if positions not in self._tried:
+            if self._stop is not None and self._stop.requested:
+                raise Interrupted("stopped while samples were compared; the same command does it again")
+            parts = (part for size in range(len(positions)) for part in combinations(positions, size))
+            explained = {target for part in parts for target in self._tried.get(part, ())}
+            explained |= {position - self._inputs for position in positions}
+            left = [target for target in range(self._targets) if target not in explained]
+            self._tried[positions] = self._count(positions, left)
+        return self._tried[positions]
+
+    def _count(self, positions: tuple[int, ...], targets: list[int]) -> dict[int, Source]:
+        samples, rows = len(self._targets_NL), _FIRST_SAMPLES
+        pairs_2M = self._pairs(positions, rows)
+        while targets := self._that_agree(pairs_2M, targets):
+            if rows >= samples:
+                break
+            if (pairs_2M.shape[1] + _UNSEEN) * (samples / rows) ** 2 < self._config.pairs:
+                return {}  # too few would agree among all samples
+            rows *= _MORE_SAMPLES
+            pairs_2M = self._pairs(positions, rows)
+        found: dict[int, Source] = {}
+        for target in targets:
+            compared = pairs_2M.shape[1] if self._has_NL is None else int(self._both_have(pairs_2M, [target]).sum())
+            if compared >= self._fewest_L[target]:
+                having = samples if self._has_NL is None else int(self._has_NL[:, target].sum())
+                found[target] = Source(positions, having - compared, compared)
+        return found
+
+    def _pairs(self, positions: tuple[int, ...], rows: int) -> NDArray[np.int64]:
+        """pairs_2M of samples that agree in the positions: each with one that does, and has about as many targets."""
+        key_N = np.zeros(min(rows, len(self._targets_NL)), dtype=np.int64)
+        for position in positions:
+            key_N = key_N * self._kinds_P[position] + self._tokens_PN[position, :rows]
+        by_length_N = key_N * (self._targets + 1) + self._lengths_N[: len(key_N)]
+        sorted_N = by_length_N.argsort(kind="stable")
+        same_M = np.flatnonzero(np.diff(key_N[sorted_N]) == 0)
+        return np.stack([sorted_N[same_M], sorted_N[same_M + 1]])
+
+    def _that_agree(self, pairs_2M: NDArray[np.int64], targets: list[int]) -> list[int]:
+        """Those of the targets in which no pair differs."""
+        one_ML, other_ML = (self._targets_NL[rows_M][:, targets] for rows_M in pairs_2M)
+        agree_ML = one_ML == other_ML
+        if self._has_NL is not None:
+            agree_ML |= ~self._both_have(pairs_2M, targets)
+        return [target for target, agrees in zip(targets, agree_ML.all(axis=0), strict=True) if agrees]
+
+    def _both_have(self, pairs_2M: NDArray[np.int64], targets: list[int]) -> NDArray[np.bool_]:
+        assert self._has_NL is not None
+        one_ML, other_ML = (self._has_NL[rows_M][:, targets] for rows_M in pairs_2M)
+        both_ML: NDArray[np.bool_] = one_ML & other_ML
+        return both_ML
+
+
+def _with_new(known: list[int], old: int, size: int) -> Iterator[tuple[int, ...]]:
+    """All sets of so many of the known positions, ascending, but for those of the first `old` alone."""
+    for new in range(0 if size == 0 and old == 0 else 1, size + 1):
+        for fresh in combinations(known[old:], new):
+            for others in combinations(known[:old], size - new):
+                yield tuple(sorted(fresh + others))

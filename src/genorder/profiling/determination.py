@@ -1,0 +1,122 @@
+"""An order from what determines each target, found by counting (see agreement.py).
+
+From the inputs outwards, what is determined by what is known becomes known. If all targets do, each is explained by the
+simplest of its sources that leads back to the inputs: sums can be solved for any of their terms, and only some of these
+directions make an order. Data with noise, with relations of many positions, or with so many tokens that hardly two
+samples agree, are silent here, and left to the models that are trained.
+"""
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from genorder.data import EncodedDataset
+from genorder.execution import StopRequest
+from genorder.orders import Constraints, Order
+from genorder.profiling.agreement import Agreement, AgreementConfig, Source
+
+
+def determine(
+    train: EncodedDataset, config: AgreementConfig, stop: StopRequest | None = None
+) -> "Determination | None":
+    """What determines the targets, if all of them can be reached from the inputs; otherwise nothing."""
+    if not config.positions:
+        return None
+    agreement = Agreement(train, config, stop)
+    positions, sets = train.input_width + train.target_width, 0
+    for size in range(config.positions + 1):
+        sets += math.comb(positions, size)
+        if sets > config.sets:
+            return None
+        if agreement.reach_all(size):
+            return Determination(train.input_width, agreement.sources(size))
+    return None
+
+
+@final
+@dataclass(frozen=True)
+class Determination:
+    """All that determines each target, the simplest first. There is an order in which each has a source before it."""
+
+    inputs: int
+    sources: tuple[tuple[Source, ...], ...]
+
+    @property
+    def orderless(self) -> bool:
+        """Do the inputs alone determine every target?"""
+        return all(any(not self.parents(source) for source in sources) for sources in self.sources)
+
+    def parents(self, source: Source) -> list[int]:
+        """The targets among its positions."""
+        return [position - self.inputs for position in source.positions if position >= self.inputs]
+
+    def along(self, order: Order) -> list[Source] | None:
+        """For each target the simplest source among what comes before it; nothing if one of them has none."""
+        step_of = order.inverse()
+        found = [
+            next((s for s in sources if all(step_of[parent] < step_of[target] for parent in self.parents(s))), None)
+            for target, sources in enumerate(self.sources)
+        ]
+        known = [source for source in found if source]
+        return known if len(known) == len(found) else None
+
+    def order(self, constraints: Constraints | None = None) -> Order | None:
+        """One in which each target has a source before it, and simple ones; none where constraints forbid it."""
+        sequence, chosen = self._simplest_first()
+        self._simplify(chosen)
+        order = _topological([self.parents(source) for source in chosen], sequence)
+        order = (constraints or Constraints()).repaired(order)
+        return order if self.along(order) else None
+
+    def _simplest_first(self) -> tuple[Order, list[Source]]:
+        """From the inputs outwards, always by the simplest source of those left."""
+        chosen: dict[int, Source] = {}
+        while len(chosen) < len(self.sources):
+            ready = [
+                (source.complexity, target, source)
+                for target, sources in enumerate(self.sources)
+                if target not in chosen
+                for source in sources
+                if all(parent in chosen for parent in self.parents(source))
+            ]
+            _, target, chosen[target] = min(ready, key=lambda row: row[:2])
+        return Order.of(chosen), [chosen[target] for target in range(len(self.sources))]
+
+    def _simplify(self, chosen: list[Source]) -> None:
+        """Take a simpler source where that closes no circle, until there is none."""
+        changed = True
+        while changed:
+            changed = False
+            for target, sources in enumerate(self.sources):
+                behind = self._computed_from(target, chosen)
+                simplest = next(source for source in sources if not behind.intersection(self.parents(source)))
+                changed |= simplest != chosen[target]
+                chosen[target] = simplest
+
+    def _computed_from(self, target: int, chosen: Sequence[Source]) -> set[int]:
+        """The target itself among them."""
+        found, waiting = {target}, [target]
+        while waiting:
+            needed = self.inputs + waiting.pop()
+            more = {other for other, source in enumerate(chosen) if needed in source.positions} - found
+            found |= more
+            waiting += more
+        return found
+
+
+def _topological(parents: Sequence[Sequence[int]], order: Order) -> Order:
+    """A sort of the graph; where it leaves a choice, as in the order."""
+    step_of = order.inverse()
+    missing = [len(needed) for needed in parents]
+    ready = [step_of[target] for target, count in enumerate(missing) if not count]
+    heapq.heapify(ready)
+    emitted: list[int] = []
+    while ready:
+        emitted.append(order[heapq.heappop(ready)])
+        for target, needed in enumerate(parents):
+            missing[target] -= emitted[-1] in needed
+            if emitted[-1] in needed and not missing[target]:
+                heapq.heappush(ready, step_of[target])
+    return Order.of(emitted)

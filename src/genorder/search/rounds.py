@@ -1,0 +1,202 @@
+"""The trainings of an any-order search, one after the other until it is settled, and what is read off each of them."""
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, final
+
+from genorder.models.routed import RoutedModel
+from genorder.orders import Order
+from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
+from genorder.profiling.blind import blind_loss, blind_losses
+from genorder.profiling.dependencies import Dependency, dependencies
+from genorder.profiling.determination import determine
+from genorder.profiling.margins import emissions
+from genorder.profiling.outward import fit_outward
+from genorder.search.base import SearchProblem
+from genorder.search.graph_sorts import topological_sorts
+from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
+from genorder.seeding import derive_seed, numpy_generator
+from genorder.training import CheckpointFolder
+
+
+@final
+@dataclass(frozen=True)
+class Round:
+    steps: int  # at most, if it works outwards
+    kind: str = "random"  # orders; or "determined", in the order that was counted; or "outward" from the inputs
+    pointer: bool = False  # of the model
+
+
+def fits(steps: int, share: int | None) -> bool:
+    return share is None or steps <= share
+
+
+@final
+class Rounds:
+    """Of one search, with its steps and seconds so far. No more than `share` steps are taken, if there is one."""
+
+    def __init__(self, problem: SearchProblem, name: str, seed: int, folder: Path, share: int | None) -> None:
+        self._problem, self._name, self._seed, self._folder, self._share = problem, name, seed, folder, share
+        self._config = problem.any_order
+        self._guessed = problem.validation.head(self._config.validation_samples)
+        self._blind = blind_loss(problem.train, self._guessed)
+        self._model = routed_model(problem.train, self._config, seed)  # that trains in random orders
+        self._last: Reading | None = None  # off that
+        self._readings: dict[Reading, AnyOrderOracle] = {}
+        self._steps, self._training, self._constructing = 0, 0.0, 0.0
+        with self._timed():
+            self._determination = determine(problem.train, self._config.agreement, problem.stop)
+            found = self._determination
+            self._determined = found.order(problem.constraints) if found else None
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        started = time.monotonic()
+        yield
+        self._constructing += time.monotonic() - started
+
+    def run(self, planned: Sequence[Round], most_orders: int) -> dict[str, Any]:
+        """Until it is settled; then what was found, with at most so many orders."""
+        left = [each for each in planned if self._determined or each.kind != "determined"]
+        for number in range(len(left)):
+            each = next_of(left, self._last)
+            if fits(self._steps + each.steps, self._share):
+                self._take(each, number, most_orders)
+                if self._is_settled():
+                    break
+        return self._found(most_orders)
+
+    def _is_settled(self) -> bool:
+        reading = chosen(list(self._readings))
+        return reading.settled and (self._determined is None or self._sources(reading.orders[0]) is not None)
+
+    def _sources(self, order: Order) -> list[tuple[int, ...]] | None:
+        """The positions that determine each target in this order, if they do."""
+        found = self._determination.along(order) if self._determination else None
+        return [source.positions for source in found] if found else None
+
+    def _take(self, each: Round, number: int, most_orders: int) -> None:
+        problem, config = self._problem, self._config
+        options = self._options(
+            f"round {number + 1}", derive_seed(self._seed, "round", number), f"{number}-{each.kind}"
+        )
+        known: list[int] = []
+        model, taken = self._model, each.steps
+        if each.kind == "random":
+            self._training += fit_any_order(model, problem.train, with_steps(config, each.steps), **options)
+        elif each.kind == "determined":
+            model = self._told()
+            own = with_steps(config, each.steps)
+            self._training += fit_any_order(model, problem.train, own, order=self._determined, **options)
+        else:
+            own = config.model_copy(update={"model": config.model.model_copy(update={"pointer": each.pointer})})
+            model = routed_model(problem.train, own, derive_seed(self._seed, "outward", number))
+            known, taken, seconds = fit_outward(model, problem.train, problem.validation, own, **options)
+            self._training += seconds
+        self._steps += taken
+        with self._timed():
+            oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
+            if each.kind == "random":
+                self._read_random(oracle, most_orders)
+            else:
+                self._readings[self._read_other(oracle, known)] = oracle
+
+    def _told(self) -> RoutedModel:
+        """A fresh model that reads what was counted to determine each target."""
+        assert self._determined is not None
+        model = routed_model(self._problem.train, self._config, derive_seed(self._seed, "determined"))
+        for target, positions in enumerate(self._sources(self._determined) or []):
+            model.read_only(target, positions)
+        return model
+
+    def _read_random(self, oracle: AnyOrderOracle, most_orders: int) -> None:
+        last = self._last
+        rng = numpy_generator(derive_seed(self._seed, "random orders"))
+        earlier = last.orders[: max(0, min(2, most_orders - 2))] if last else []
+        before = last.best if last else None
+        self._last = read(oracle, earlier, before, rng, self._problem.constraints, self._blind)
+        if last:
+            self._readings.pop(last)  # the model is another by now
+        self._readings[self._last] = oracle
+
+    def _read_other(self, oracle: AnyOrderOracle, known: Sequence[int] | None) -> Reading:
+        """Off a model that knows nothing of random orders; `known` are the targets if it worked outwards to them."""
+        assert self._last is not None  # the first round is in random orders
+        random_CN = self._last.others_CN.mean(axis=0)[None]
+        if known is None:
+            assert self._determined is not None
+            assert self._determination is not None
+            return read_determined(oracle, self._determined, self._determination, self._blind, random_CN)
+        blind_L = blind_losses(self._problem.train, self._guessed)
+        return read_outward(oracle, known, self._problem.constraints, blind_L, self._blind, random_CN)
+
+    def _found(self, most_orders: int) -> dict[str, Any]:
+        reading = chosen(list(self._readings))
+        oracle, best = self._readings[reading], reading.orders[0]
+        graph = self._graph(reading)
+        with self._timed():
+            others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
+            others += topological_sorts(best, graph, self._problem.constraints) if reading.learnt else []
+            others += [self._determined] if self._determined else []
+            rows = proposals(reading, oracle, others)[:most_orders]
+            margins = [asdict(emission) for emission in emissions(oracle, best)]
+        return {
+            **reading_to_dict(reading, oracle),
+            "proposals": rows,
+            "constructed": len(rows),
+            "dependencies": [asdict(dependency) for dependency in graph],
+            "emissions": margins,
+            "train_seconds": self._training,
+            "construct_seconds": self._constructing,
+            "steps": self._steps,
+        }
+
+    def _graph(self, reading: Reading) -> list[Dependency]:
+        """Read off the model after some more training in the order, in which each target pays for what it reads."""
+        config, best = self._config, reading.orders[0]
+        sparse = copy.deepcopy(self._readings[reading].model)
+        paid = reading.determination is not None
+        if reading.learnt and not paid and config.graph_steps and fits(self._steps + config.graph_steps, self._share):
+            options = self._options("graph", derive_seed(self._seed, "graph"), "graph")
+            own = with_steps(config, config.graph_steps)
+            self._training += fit_any_order(sparse, self._problem.train, own, order=best, **options)
+        with self._timed():
+            oracle = AnyOrderOracle(sparse, self._problem.validation, config.validation_samples)
+            return dependencies(oracle, best, self._sources(best))
+
+    def _options(self, part: str, seed: int, folder: str) -> dict[str, Any]:
+        """Of a training; what an interrupted run had done of it is not done again."""
+        name, on_progress = f"{self._name}, {part}", self._problem.on_progress
+        return {
+            "seed": seed,
+            "checkpoints": CheckpointFolder(self._folder / folder),
+            "on_progress": (lambda progress: on_progress(name, progress)) if on_progress else None,
+            "stop": self._problem.stop,
+        }
+
+
+def next_of(left: list[Round], last: Reading | None) -> Round:
+    """Taken off those left: in random orders first. Then in the order that is determined, if there is one; otherwise
+    in random orders while what was read off the last of these is promising, and else outwards.
+    """
+    kinds = ("random",) if last is None else ("determined", "random" if last.promising else "outward")
+    planned = next((planned for kind in kinds for planned in left if planned.kind == kind), left[0])
+    left.remove(planned)
+    return planned
+
+
+def planned_rounds(config: AnyOrderConfig, rounds: int, outward: bool, share: int | None) -> list[Round]:
+    """As long as the answer is not settled and they fit; the first in any case."""
+    first, *more = (Round(config.training.steps * 2**number) for number in range(rounds))
+    pointers = [True] if config.model.pointer else [False, True]
+    most = config.outward_training().steps
+    return [
+        first if share is None else Round(min(first.steps, share)),
+        *([Round(config.training.steps, "determined")] if config.agreement.positions else []),
+        *([Round(most, "outward", pointer) for pointer in pointers] if outward else []),
+        *more,
+    ]
