@@ -86,7 +86,7 @@ def test_the_order_and_the_graph_of_a_recurrence(task: str, hidden: int) -> None
 def make_graph(task: str, length: str, hidden: int) -> list[set[int]]:
     """The true positions that each stored column is computed from."""
     data, train, _ = task_data(task, length, hidden)
-    graph = data.task.dependencies().relabelled(data.true_of_column)
+    graph = data.graph_of_columns()
     return [
         {*graph.input_parents[target], *(train.input_width + parent for parent in graph.target_parents(target))}
         for target in range(train.target_width)

@@ -35,7 +35,7 @@ from genorder.search.base import MOST_PROPOSALS
 from genorder.search.graph_sorts import topological_sorts
 from genorder.search.reading import Reading, gain_graph, graph_order, verdict
 from genorder.store import Journal
-from genorder.tasks import make_task, task_splits
+from genorder.tasks import TaskData, make_task, task_splits
 from genorder.training import TrainingConfig
 from made_data import TOKENS, encoded
 
@@ -496,6 +496,70 @@ def test_interrupted_in_the_second_round_gives_the_same(tmp_path: Path) -> None:
     assert told(continued) == told(whole)
     assert all(seconds > 0 for stage in continued.stages for seconds in stage.seconds.values())
     assert not list(folder.rglob("*.safetensors"))
+
+
+# What is counted.
+
+COUNTING = shortened(60).model_copy(update={"agreement": AgreementConfig()})
+
+
+@cache
+def modular_network() -> tuple[TaskData, Splits]:
+    """Sums modulo 19, which can be solved for any term, so that 60 steps in random orders settle nothing."""
+    data = task_splits(make_task("delay-modular", "12"), train=20_000, validation=400, test=1, hidden_order_seed=3)
+    encoded_ones = [
+        encode(part, input_width=8, target_width=12) for part in (data.splits.train, data.splits.validation)
+    ]
+    return data, (encoded_ones[0], encoded_ones[1])
+
+
+def test_an_order_that_is_counted_needs_no_model_that_works_outwards(tmp_path: Path) -> None:
+    data, splits = modular_network()
+    result = propose(tmp_path, splits, COUNTING)
+    assert cost_ratio(data.true_of_column.compose(result.proposals[0].order), data.task.dependencies()) == 1.0
+    assert result.details["verdict"] == "order found"
+    assert "determined by at most 2 of the tokens before it" in result.details["advice"]
+    assert trained_steps(result) == 120
+    graph = data.graph_of_columns()
+    assert [(set(row["inputs"]), set(row["targets"])) for row in result.details["dependencies"]] == [
+        (set(graph.input_parents[target]), set(graph.target_parents(target))) for target in range(12)
+    ]
+    optimal = [
+        cost_ratio(data.true_of_column.compose(p.order), data.task.dependencies()) == 1 for p in result.proposals
+    ]
+    assert sum(optimal) >= 2  # other sorts of the graph are proposed as well
+
+
+def test_without_counting_that_is_not_settled(tmp_path: Path) -> None:
+    _, splits = modular_network()
+    result = propose(tmp_path, splits, shortened(60), AnyOrder(outward=False, rounds=1))
+    assert result.details["verdict"] in {"not settled", "nothing learnt"}
+
+
+def test_what_is_counted_is_proposed_though_no_steps_are_left(tmp_path: Path) -> None:
+    data, splits = modular_network()
+    result = propose(tmp_path, splits, COUNTING, budget=Budget(steps=60))
+    assert trained_steps(result) == 60
+    assert 1.0 in [cost_ratio(data.true_of_column.compose(p.order), data.task.dependencies()) for p in result.proposals]
+
+
+def test_interrupted_in_the_order_that_is_counted_gives_the_same(tmp_path: Path) -> None:
+    _, splits = modular_network()
+    whole = propose(tmp_path / "whole", splits, COUNTING)
+    with pytest.raises(Interrupted, match="of 60"):
+        propose(tmp_path / "parts", splits, COUNTING, **stopped_at(5))
+    assert {path.parent.name for path in (tmp_path / "parts").rglob("step-*.json")} == {"0-random", "1-determined"}
+    assert told(propose(tmp_path / "parts", splits, COUNTING)) == told(whole)
+
+
+def test_constraints_that_forbid_what_is_counted(tmp_path: Path) -> None:
+    """Then the models that are trained have to do."""
+    _, splits = modular_network()
+    last = propose(tmp_path / "free", splits, COUNTING).proposals[0].order[-1]
+    constraints = Constraints(before=tuple((last, other) for other in range(12) if other != last))
+    result = propose(tmp_path / "held", splits, COUNTING, AnyOrder(outward=False, rounds=1), constraints=constraints)
+    assert all(proposal.order[0] == last for proposal in result.proposals)
+    assert "determined" not in result.details["advice"]
 
 
 @pytest.mark.parametrize("other", ["settings", "data", "search"])

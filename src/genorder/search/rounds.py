@@ -84,7 +84,7 @@ class Rounds:
         options = self._options(
             f"round {number + 1}", derive_seed(self._seed, "round", number), f"{number}-{each.kind}"
         )
-        known: list[int] = []
+        known: list[int] | None = None
         model, taken = self._model, each.steps
         if each.kind == "random":
             self._training += fit_any_order(model, problem.train, with_steps(config, each.steps), **options)
