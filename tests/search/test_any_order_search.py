@@ -543,6 +543,39 @@ def test_what_is_counted_is_proposed_though_no_steps_are_left(tmp_path: Path) ->
     assert 1.0 in [cost_ratio(data.true_of_column.compose(p.order), data.task.dependencies()) for p in result.proposals]
 
 
+def test_the_steps_that_are_left_will_do(tmp_path: Path) -> None:
+    _, splits = modular_network()
+    result = propose(tmp_path, splits, COUNTING, budget=Budget(steps=70))
+    assert trained_steps(result) == 70
+    assert result.details["verdict"] == "order found"
+
+
+def test_what_is_counted_is_among_few_proposals(tmp_path: Path) -> None:
+    data, splits = modular_network()
+    result = propose(tmp_path, splits, COUNTING, AnyOrder(rounds=1), budget=Budget(candidates=2))
+    assert len(result.proposals) == 2
+    best = result.proposals[0].order
+    assert cost_ratio(data.true_of_column.compose(best), data.task.dependencies()) == 1.0
+
+
+def test_a_target_may_be_determined_by_more_than_there_are_slots(tmp_path: Path) -> None:
+    data, splits = modular_network()
+    one_slot = COUNTING.model_copy(update={"model": RoutedConfig(width=32, hidden=64, slots=1)})
+    result = propose(tmp_path, splits, one_slot)
+    assert result.details["verdict"] == "order found"
+    assert cost_ratio(data.true_of_column.compose(result.proposals[0].order), data.task.dependencies()) == 1.0
+
+
+def neighbours(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
+    return (inputs_NW + np.roll(inputs_NW, 1, axis=1)) % TOKENS
+
+
+def test_targets_that_as_few_inputs_determine_prefer_no_order(tmp_path: Path) -> None:
+    result = propose(tmp_path, splits_of(neighbours), COUNTING)
+    assert result.details["verdict"] == "no order preferred"
+    assert "The inputs alone determine every target" in result.details["advice"]
+
+
 def test_interrupted_in_the_order_that_is_counted_gives_the_same(tmp_path: Path) -> None:
     _, splits = modular_network()
     whole = propose(tmp_path / "whole", splits, COUNTING)

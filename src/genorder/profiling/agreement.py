@@ -24,14 +24,17 @@ from genorder.execution import StopRequest
 _FIRST_SAMPLES, _MORE_SAMPLES = 1_000, 4  # at first, and how many times as many if too few of them agree
 _UNSEEN = 3  # pairs of samples that may well agree in a set when none was seen to
 _CHANCE = 1e-12  # that pairs of samples agree in a target by the frequencies of its tokens alone
+_SEEN_AGAIN = 0.1  # of the combinations that occur, those that must occur more than once
+_CHUNK = 10_000  # pairs compared at once
+_MOST_COMPARED = 3_000_000_000  # tokens: with more, there are so many relations that it would take too long
 
 
 class AgreementConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    positions: int = Field(default=3, ge=0)  # that may determine a target together; 0 leaves the counting out
+    positions: int = Field(default=3, ge=0, le=3)  # that may determine a target together; 0 leaves the counting out
     sets: int = Field(default=50_000, ge=0)  # of positions that are tried: larger ones are left out if they are more
-    samples: int = Field(default=100_000, ge=2)  # that are looked at
+    samples: int = Field(default=100_000, ge=2, le=200_000)  # that are looked at
     pairs: int = Field(default=300, ge=1)  # of samples that must agree in the positions, and then in the target
 
 
@@ -50,6 +53,10 @@ class Source:
         return len(self.positions), self.combinations, tuple(-position for position in reversed(self.positions))
 
 
+class TooManyRelations(Exception):
+    """So many sets determine so many targets that to confirm them all would take too long."""
+
+
 @final
 class Agreement:
     def __init__(self, train: EncodedDataset, config: AgreementConfig, stop: StopRequest | None = None) -> None:
@@ -57,22 +64,26 @@ class Agreement:
         self._inputs, self._targets = train.input_width, train.target_width
         train = train.head(config.samples)
         tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)
-        columns = [np.unique(tokens_N, return_inverse=True)[1] for tokens_N in tokens_NP.T]
-        self._tokens_PN = np.array(columns, dtype=np.int64)  # of each position from 0, so that keys stay small
-        self._kinds_P = self._tokens_PN.max(axis=1) + 1
-        self._targets_NL = np.ascontiguousarray(self._tokens_PN[self._inputs :].T.astype(np.int32))
-        self._lengths_N = train.target_lengths_N.cpu().numpy()
+        _, rows_N = np.unique(tokens_NP, axis=0, return_index=True)
+        rows_N.sort()  # each sample once: one that is repeated agrees with itself in everything
+        columns = [np.unique(tokens_N, return_inverse=True)[1] for tokens_N in tokens_NP[rows_N].T]
+        self._tokens_PN = np.array(columns, dtype=np.int32)  # of each position from 0, so that keys stay small
+        self._kinds_P = self._tokens_PN.max(axis=1).astype(np.int64) + 1
+        self._targets_NL = np.ascontiguousarray(self._tokens_PN[self._inputs :].T)
+        self._lengths_N = train.target_lengths_N.cpu().numpy()[rows_N]
         self._has_NL = None if train.is_fixed_length else self._lengths_N[:, None] > np.arange(self._targets)
         self._fewest_L = self._fewest_pairs()
         self._tried: dict[tuple[int, ...], dict[int, Source]] = {}
+        self._compared = 0
 
     def _fewest_pairs(self) -> NDArray[np.float64]:
         """pairs_L that must be compared: if a target is nearly always the same, many agree by chance."""
         fewest_L = np.full(self._targets, float(self._config.pairs))
         for target, tokens_N in enumerate(self._targets_NL.T):
-            agreeing = ((np.bincount(tokens_N) / len(tokens_N)) ** 2).sum()
-            if agreeing < 1:
-                fewest_L[target] = max(fewest_L[target], math.log(_CHANCE) / math.log(agreeing))
+            tokens_N = tokens_N[self._lengths_N > target]
+            most = np.bincount(tokens_N).max() / len(tokens_N) if len(tokens_N) else 1.0
+            if most < 1:
+                fewest_L[target] = max(fewest_L[target], math.log(_CHANCE) / math.log(most))
         return fewest_L
 
     def reach_all(self, size: int) -> bool:
@@ -126,19 +137,27 @@ class Agreement:
                 return {}  # too few would agree among all samples
             rows *= _MORE_SAMPLES
             pairs_2M = self._pairs(positions, rows)
-        found: dict[int, Source] = {}
-        for target in targets:
-            compared = pairs_2M.shape[1] if self._has_NL is None else int(self._both_have(pairs_2M, [target]).sum())
-            if compared >= self._fewest_L[target]:
-                having = samples if self._has_NL is None else int(self._has_NL[:, target].sum())
-                found[target] = Source(positions, having - compared, compared)
-        return found
+        sources = {target: self._source(positions, target) for target in targets}
+        return {target: source for target, source in sources.items() if source}
+
+    def _source(self, positions: tuple[int, ...], target: int) -> Source | None:
+        """If there is enough to tell by: one combination that has all the pairs does not speak for the others."""
+        having_N = np.flatnonzero(self._lengths_N > target)
+        times_C = np.unique(self._key(positions, len(self._lengths_N))[having_N], return_counts=True)[1]
+        pairs = len(having_N) - len(times_C)
+        enough = pairs >= self._fewest_L[target] and (times_C > 1).mean() >= _SEEN_AGAIN
+        return Source(positions, len(times_C), pairs) if enough else None
+
+    def _key(self, positions: tuple[int, ...], rows: int) -> NDArray[np.int64]:
+        """key_N, the same for samples that agree in the positions."""
+        key_N = np.zeros(min(rows, len(self._lengths_N)), dtype=np.int64)
+        for position in positions:
+            key_N = key_N * self._kinds_P[position] + self._tokens_PN[position, :rows]
+        return key_N
 
     def _pairs(self, positions: tuple[int, ...], rows: int) -> NDArray[np.int64]:
         """pairs_2M of samples that agree in the positions: each with one that does, and has about as many targets."""
-        key_N = np.zeros(min(rows, len(self._targets_NL)), dtype=np.int64)
-        for position in positions:
-            key_N = key_N * self._kinds_P[position] + self._tokens_PN[position, :rows]
+        key_N = self._key(positions, rows)
         by_length_N = key_N * (self._targets + 1) + self._lengths_N[: len(key_N)]
         sorted_N = by_length_N.argsort(kind="stable")
         same_M = np.flatnonzero(np.diff(key_N[sorted_N]) == 0)
@@ -146,17 +165,18 @@ class Agreement:
 
     def _that_agree(self, pairs_2M: NDArray[np.int64], targets: list[int]) -> list[int]:
         """Those of the targets in which no pair differs."""
-        one_ML, other_ML = (self._targets_NL[rows_M][:, targets] for rows_M in pairs_2M)
-        agree_ML = one_ML == other_ML
-        if self._has_NL is not None:
-            agree_ML |= ~self._both_have(pairs_2M, targets)
-        return [target for target, agrees in zip(targets, agree_ML.all(axis=0), strict=True) if agrees]
-
-    def _both_have(self, pairs_2M: NDArray[np.int64], targets: list[int]) -> NDArray[np.bool_]:
-        assert self._has_NL is not None
-        one_ML, other_ML = (self._has_NL[rows_M][:, targets] for rows_M in pairs_2M)
-        both_ML: NDArray[np.bool_] = one_ML & other_ML
-        return both_ML
+        for start in range(0, pairs_2M.shape[1], _CHUNK):
+            one_B, other_B = pairs_2M[:, start : start + _CHUNK]
+            self._compared += len(one_B) * len(targets)
+            if self._compared > _MOST_COMPARED:
+                raise TooManyRelations
+            differ_BL = self._targets_NL[one_B][:, targets] != self._targets_NL[other_B][:, targets]
+            if self._has_NL is not None:
+                differ_BL &= self._has_NL[one_B][:, targets] & self._has_NL[other_B][:, targets]
+            targets = [target for target, differs in zip(targets, differ_BL.any(axis=0), strict=True) if not differs]
+            if not targets:
+                break
+        return targets
 
 
 def _with_new(known: list[int], old: int, size: int) -> Iterator[tuple[int, ...]]:

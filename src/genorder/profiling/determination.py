@@ -15,7 +15,7 @@ from typing import final
 from genorder.data import EncodedDataset
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
-from genorder.profiling.agreement import Agreement, AgreementConfig, Source
+from genorder.profiling.agreement import Agreement, AgreementConfig, Source, TooManyRelations
 
 
 def determine(
@@ -30,8 +30,11 @@ def determine(
         sets += math.comb(positions, size)
         if sets > config.sets:
             return None
-        if agreement.reach_all(size):
-            return Determination(train.input_width, agreement.sources(size))
+        try:
+            if agreement.reach_all(size):
+                return Determination(train.input_width, agreement.sources(size))
+        except TooManyRelations:
+            return None
     return None
 
 
@@ -42,11 +45,6 @@ class Determination:
 
     inputs: int
     sources: tuple[tuple[Source, ...], ...]
-
-    @property
-    def orderless(self) -> bool:
-        """Do the inputs alone determine every target?"""
-        return all(any(not self.parents(source) for source in sources) for sources in self.sources)
 
     def parents(self, source: Source) -> list[int]:
         """The targets among its positions."""
@@ -62,26 +60,63 @@ class Determination:
         known = [source for source in found if source]
         return known if len(known) == len(found) else None
 
+    def read_in(self, order: Order) -> int | None:
+        """How many positions all targets read together in this order, if each has a source before it."""
+        found = self.along(order)
+        return None if found is None else sum(len(source.positions) for source in found)
+
+    def needs(self, order: Order) -> bool:
+        """Are there targets that read more, or have no source, if they are to read inputs alone?"""
+        alone = (next((s for s in sources if not self.parents(s)), None) for sources in self.sources)
+        found = self.along(order) or []
+        return any(own is None or len(own.positions) > len(s.positions) for own, s in zip(alone, found, strict=True))
+
     def order(self, constraints: Constraints | None = None) -> Order | None:
         """One in which each target has a source before it, and simple ones; none where constraints forbid it."""
         sequence, chosen = self._simplest_first()
         self._simplify(chosen)
-        order = _topological([self.parents(source) for source in chosen], sequence)
-        order = (constraints or Constraints()).repaired(order)
+        best = _topological([self.parents(source) for source in chosen], sequence)
+        step_of = best.inverse()
+        units = (constraints or Constraints()).units(len(best))
+
+        def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
+            """As in that order, of those that have a source; what is known more of does no harm to the others."""
+            known = set(emitted)
+            places = range(len(available))
+            return min(places, key=lambda place: self._ranked(units.free[available[place]], known, step_of))
+
+        order = units.sort(choose)
         return order if self.along(order) else None
+
+    def _ranked(self, unit: Sequence[int], known: set[int], step_of: Order) -> tuple[bool, int]:
+        """First those units whose targets are determined one after the other, by what is known."""
+        known = set(known)
+        for target in unit:
+            if not any(known.issuperset(self.parents(source)) for source in self.sources[target]):
+                return True, step_of[unit[0]]
+            known.add(target)
+        return False, step_of[unit[0]]
 
     def _simplest_first(self) -> tuple[Order, list[Source]]:
         """From the inputs outwards, always by the simplest source of those left."""
+        rows = [(target, source) for target, sources in enumerate(self.sources) for source in sources]
+        missing = [len(self.parents(source)) for _, source in rows]
+        waiting: list[list[int]] = [[] for _ in self.sources]  # by target, the rows that need it
+        for row, (_, source) in enumerate(rows):
+            for parent in self.parents(source):
+                waiting[parent].append(row)
+        ready = [(rows[row][1].complexity, rows[row][0], row) for row, count in enumerate(missing) if not count]
+        heapq.heapify(ready)
         chosen: dict[int, Source] = {}
         while len(chosen) < len(self.sources):
-            ready = [
-                (source.complexity, target, source)
-                for target, sources in enumerate(self.sources)
-                if target not in chosen
-                for source in sources
-                if all(parent in chosen for parent in self.parents(source))
-            ]
-            _, target, chosen[target] = min(ready, key=lambda row: row[:2])
+            _, target, found = heapq.heappop(ready)
+            if target in chosen:
+                continue
+            chosen[target] = rows[found][1]
+            for row in waiting[target]:
+                missing[row] -= 1
+                if not missing[row]:
+                    heapq.heappush(ready, (rows[row][1].complexity, rows[row][0], row))
         return Order.of(chosen), [chosen[target] for target in range(len(self.sources))]
 
     def _simplify(self, chosen: list[Source]) -> None:

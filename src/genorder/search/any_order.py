@@ -13,8 +13,10 @@ nothing else; two more sorts of that graph go to the race, as learnability may d
 """
 
 import shutil
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -24,6 +26,7 @@ from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.orders import Order
 from genorder.profiling.any_order import fit_any_order, routed_model, with_steps
+from genorder.profiling.determination import Determination, determine
 from genorder.search.base import (
     MOST_PROPOSALS,
     OwnModelSearch,
@@ -96,7 +99,8 @@ class AnyOrder(OwnModelSearch):
         self.check(problem)
         if problem.only_order:
             return SearchResult([Proposal(problem.only_order)], [])
-        models = [self._profile(problem, number) for number in range(self._models(problem))]
+        counted = cache(lambda: _counted(problem))  # once, and not at all if everything is known from before
+        models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         proposals = [
             replace(Proposal.from_dict(row), tied=row["tied_with_best"] and model is best)  # not under another model
@@ -111,7 +115,7 @@ class AnyOrder(OwnModelSearch):
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
 
-    def _profile(self, problem: SearchProblem, number: int) -> dict[str, Any]:
+    def _profile(self, problem: SearchProblem, number: int, counted: Callable[[], "_Counted"]) -> dict[str, Any]:
         """One model, from its first training to what was read off it."""
         name = f"any-order {number + 1}"
         seed = derive_seed(problem.seed, "any-order", number)
@@ -125,16 +129,30 @@ class AnyOrder(OwnModelSearch):
         }
         problem.spend_run(name)
         folder = problem.folder_of(name, described)
-        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder))
+        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder, counted()))
         shutil.rmtree(folder, ignore_errors=True)
         best = [Proposal.from_dict(row) for row in found["proposals"]]
         seconds = {"train": found["train_seconds"], "construct": found["construct_seconds"]}
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
 
-    def _train(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
-        rounds = Rounds(problem, name, seed, folder, self._share(problem))
-        return rounds.run(self._rounds(problem), self._orders(problem))
+    def _train(self, problem: SearchProblem, name: str, seed: int, folder: Path, counted: "_Counted") -> dict[str, Any]:
+        rounds = Rounds(problem, name, seed, folder, self._share(problem), counted.determination)
+        found = rounds.run(self._rounds(problem), self._orders(problem))
+        return {**found, "construct_seconds": found["construct_seconds"] + counted.seconds}
+
+
+@final
+@dataclass(frozen=True)
+class _Counted:
+    determination: Determination | None
+    seconds: float
+
+
+def _counted(problem: SearchProblem) -> _Counted:
+    started = time.monotonic()
+    found = determine(problem.train, problem.any_order.agreement, problem.stop)
+    return _Counted(found, time.monotonic() - started)
 
 
 def _agreement(orders: Sequence[Order]) -> float:

@@ -63,8 +63,8 @@ class Reading:
     @property
     def preferred(self) -> bool:
         """Does the order beat the others, beyond the noise?"""
-        if self.determination and not self.determination.orderless:
-            return True
+        if self.determination:
+            return self.determination.needs(self.orders[0])
         return bool(self._gained_N.mean() > max(_noise_of(self._gained_N), _LEARNT_SHARE * self.blind))
 
     @property
@@ -222,6 +222,11 @@ def verdict(reading: Reading) -> tuple[str, str]:
             "The loss was still falling, or different constructions still differ in loss: the order may be improved by "
             "more rounds (--set search.rounds), more steps (--set any_order.training.steps) or more restarts "
             "(--set search.restarts)."
+        )
+    if not reading.preferred and reading.determination:
+        return "no order preferred", (
+            "The inputs alone determine every target, by as few tokens as with other targets among them (counted, not "
+            "trained): the order does not seem to matter."
         )
     if not reading.preferred:
         other = "from the inputs alone or in a random order" if reading.outward else "in a random order"

@@ -4,7 +4,7 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -13,7 +13,7 @@ from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import Dependency, dependencies
-from genorder.profiling.determination import determine
+from genorder.profiling.determination import Determination
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.search.base import SearchProblem
@@ -39,7 +39,15 @@ def fits(steps: int, share: int | None) -> bool:
 class Rounds:
     """Of one search, with its steps and seconds so far. No more than `share` steps are taken, if there is one."""
 
-    def __init__(self, problem: SearchProblem, name: str, seed: int, folder: Path, share: int | None) -> None:
+    def __init__(
+        self,
+        problem: SearchProblem,
+        name: str,
+        seed: int,
+        folder: Path,
+        share: int | None,
+        determination: Determination | None,
+    ) -> None:
         self._problem, self._name, self._seed, self._folder, self._share = problem, name, seed, folder, share
         self._config = problem.any_order
         self._guessed = problem.validation.head(self._config.validation_samples)
@@ -48,10 +56,8 @@ class Rounds:
         self._last: Reading | None = None  # off that
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
-        with self._timed():
-            self._determination = determine(problem.train, self._config.agreement, problem.stop)
-            found = self._determination
-            self._determined = found.order(problem.constraints) if found else None
+        self._determination = determination
+        self._determined = determination.order(problem.constraints) if determination else None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -63,16 +69,18 @@ class Rounds:
         """Until it is settled; then what was found, with at most so many orders."""
         left = [each for each in planned if self._determined or each.kind != "determined"]
         for number in range(len(left)):
-            each = next_of(left, self._last)
-            if fits(self._steps + each.steps, self._share):
+            each = self._shortened(next_of(left, self._last))
+            if each.steps and fits(self._steps + each.steps, self._share):
                 self._take(each, number, most_orders)
-                if self._is_settled():
+                if chosen(list(self._readings)).settled:
                     break
         return self._found(most_orders)
 
-    def _is_settled(self) -> bool:
-        reading = chosen(list(self._readings))
-        return reading.settled and (self._determined is None or self._sources(reading.orders[0]) is not None)
+    def _shortened(self, each: Round) -> Round:
+        """Who is told what to read needs few steps: those that are left will do."""
+        if each.kind != "determined" or self._share is None:
+            return each
+        return replace(each, steps=min(each.steps, self._share - self._steps))
 
     def _sources(self, order: Order) -> list[tuple[int, ...]] | None:
         """The positions that determine each target in this order, if they do."""
@@ -108,8 +116,11 @@ class Rounds:
     def _told(self) -> RoutedModel:
         """A fresh model that reads what was counted to determine each target."""
         assert self._determined is not None
-        model = routed_model(self._problem.train, self._config, derive_seed(self._seed, "determined"))
-        for target, positions in enumerate(self._sources(self._determined) or []):
+        sources = self._sources(self._determined) or []
+        slots = max(self._config.model.slots, *map(len, sources))
+        own = self._config.model_copy(update={"model": self._config.model.model_copy(update={"slots": slots})})
+        model = routed_model(self._problem.train, own, derive_seed(self._seed, "determined"))
+        for target, positions in enumerate(sources):
             model.read_only(target, positions)
         return model
 
@@ -119,9 +130,19 @@ class Rounds:
         earlier = last.orders[: max(0, min(2, most_orders - 2))] if last else []
         before = last.best if last else None
         self._last = read(oracle, earlier, before, rng, self._problem.constraints, self._blind)
+        if self._is_counted(self._last.orders[0]):
+            self._last = replace(self._last, determination=self._determination)
         if last:
             self._readings.pop(last)  # the model is another by now
         self._readings[self._last] = oracle
+
+    def _is_counted(self, order: Order) -> bool:
+        """Is each target determined in this order, by as few positions as in the order that was counted?"""
+        found, determined = self._determination, self._determined
+        if found is None or determined is None:
+            return False
+        read, least = found.read_in(order), found.read_in(determined)
+        return read is not None and least is not None and read <= least
 
     def _read_other(self, oracle: AnyOrderOracle, known: Sequence[int] | None) -> Reading:
         """Off a model that knows nothing of random orders; `known` are the targets if it worked outwards to them."""
@@ -139,9 +160,9 @@ class Rounds:
         oracle, best = self._readings[reading], reading.orders[0]
         graph = self._graph(reading)
         with self._timed():
-            others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
+            others = [self._determined] if self._determined else []
+            others += [other.orders[0] for other in self._readings if other is not reading and other.learnt]
             others += topological_sorts(best, graph, self._problem.constraints) if reading.learnt else []
-            others += [self._determined] if self._determined else []
             rows = proposals(reading, oracle, others)[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
@@ -159,7 +180,7 @@ class Rounds:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""
         config, best = self._config, reading.orders[0]
         sparse = copy.deepcopy(self._readings[reading].model)
-        paid = reading.determination is not None
+        paid = reading.outward and reading.determination is not None
         if reading.learnt and not paid and config.graph_steps and fits(self._steps + config.graph_steps, self._share):
             options = self._options("graph", derive_seed(self._seed, "graph"), "graph")
             own = with_steps(config, config.graph_steps)
