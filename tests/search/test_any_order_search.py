@@ -11,7 +11,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
@@ -27,12 +27,11 @@ from genorder.profiling.agreement import AgreementConfig
 from genorder.profiling.any_order import AnyOrderOracle, OutwardConfig, routed_model
 from genorder.profiling.blind import blind_loss
 from genorder.profiling.construction import Gains
-from genorder.profiling.dependencies import Dependency
 from genorder.search import AnyOrder, Budget, SearchProblem, SearchResult
 from genorder.search import rounds as trainings
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
-from genorder.search.graph_sorts import topological_sorts
+from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.reading import Reading, gain_graph, graph_order, verdict
 from genorder.store import Journal
 from genorder.tasks import TaskData, make_task, task_splits
@@ -330,13 +329,13 @@ def test_targets_whose_dependence_is_not_learnt_yet_are_not_called_independent(t
     assert result.details["verdict"] != "no order preferred"
 
 
-def graph_of(parents: dict[int, list[int]], targets: int) -> list[Dependency]:
-    return [Dependency(target, [], parents.get(target, []), 0.0, {}) for target in range(targets)]
+def edges_of(parents: dict[int, list[int]]) -> list[tuple[int, int]]:
+    return [(parent, target) for target, of in parents.items() for parent in of]
 
 
 def test_a_graph_is_sorted_by_levels_and_by_parents() -> None:
-    two_chains = graph_of({2: [0], 4: [2], 3: [1], 5: [3]}, 6)  # 0 2 4 and 1 3 5
-    by_level, by_parents = topological_sorts(Order.of([0, 2, 4, 1, 3, 5]), two_chains, Constraints())
+    two_chains = edges_of({2: [0], 4: [2], 3: [1], 5: [3]})  # 0 2 4 and 1 3 5
+    by_level, by_parents, _ = topological_sorts(Order.of([0, 2, 4, 1, 3, 5]), two_chains, Constraints())
     assert list(by_level) == [0, 1, 2, 3, 4, 5]
     assert list(by_parents) == [0, 2, 4, 1, 3, 5]
     assert list(topological_sorts(Order.of([0, 1, 2, 3, 4, 5]), two_chains, Constraints())[1]) == [0, 2, 4, 1, 3, 5]
@@ -345,14 +344,15 @@ def test_a_graph_is_sorted_by_levels_and_by_parents() -> None:
 @given(st.permutations(range(5)))
 def test_sorts_of_a_chain_and_what_stands_apart(apart: list[int]) -> None:
     """Targets 5 to 9 are a chain; the others are read by none. They come first, or stay where they are."""
-    chain = graph_of({6: [5], 7: [6], 8: [7], 9: [8]}, 10)
+    chain = edges_of({6: [5], 7: [6], 8: [7], 9: [8]})
     order = Order.of([target for pair in zip(apart, range(5, 10), strict=True) for target in pair])
-    by_level, by_parents = topological_sorts(order, chain, Constraints())
+    by_level, by_parents, _ = topological_sorts(order, chain, Constraints())
     assert sorted(by_level[:6]) == [0, 1, 2, 3, 4, 5]  # the level without parents
     assert [target for target in by_level if target < 5] == apart
     assert by_parents == order
 
 
+@settings(max_examples=40)
 @given(st.permutations(range(8)), st.sets(st.tuples(st.integers(0, 7), st.integers(0, 7))), st.sampled_from([1, 2, 4]))
 def test_sorts_keep_to_the_graph_and_the_constraints(
     order: list[int], pairs: set[tuple[int, int]], groups: int
@@ -361,20 +361,32 @@ def test_sorts_keep_to_the_graph_and_the_constraints(
     found = constraints.repaired(Order.of(order))
     place_of = found.inverse()
     edges = [(one, other) for one, other in pairs if place_of[one] < place_of[other]]
-    parents = {target: [one for one, other in edges if other == target] for target in range(8)}
-    for sort in topological_sorts(found, graph_of(parents, 8), constraints):
+    for sort in topological_sorts(found, edges, constraints):
         assert constraints.allows(sort)
         assert all(sort.inverse()[one] < sort.inverse()[other] for one, other in edges)
 
 
+@settings(max_examples=40)
 @given(st.permutations(range(6)))
 def test_sorts_of_renamed_columns_are_the_renamed_sorts(names: list[int]) -> None:
     parents = {2: [0], 4: [2], 3: [1, 0], 5: [3]}
     renamed = {names[target]: [names[parent] for parent in of] for target, of in parents.items()}
     order = [1, 0, 3, 2, 5, 4]
-    plain = topological_sorts(Order.of(order), graph_of(parents, 6), Constraints())
-    other = topological_sorts(Order.of(names[column] for column in order), graph_of(renamed, 6), Constraints())
+    plain = topological_sorts(Order.of(order), edges_of(parents), Constraints())
+    other = topological_sorts(Order.of(names[column] for column in order), edges_of(renamed), Constraints())
     assert [[names[column] for column in sort] for sort in plain] == [list(sort) for sort in other]
+
+
+def test_a_regular_sort_repeats_its_distances() -> None:
+    """Two variables over nine times, a(t) from b(t - 1) and b(t) from a(t - 1): two chains that cross."""
+    times = range(9)
+    parents = {time: [9 + time - 1] for time in times[1:]} | {9 + time: [time - 1] for time in times[1:]}
+    drawn_order = sorted(range(18), key=lambda target: (target % 9, (target * 7) % 5))  # by time, at random inside
+    sort = regular_sort(Order.of(drawn_order), edges_of(parents), Constraints())
+    step_of = sort.inverse()
+    distances = {step_of[target] - step_of[parent] for target, (parent,) in parents.items()}
+    assert len(distances) == 1
+    assert 1 in distances or distances == {2}
 
 
 def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:

@@ -68,7 +68,8 @@ class AnyOrder(OwnModelSearch):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
-        first, *more = (planned.steps for planned in self._rounds(problem))
+        # An order that is counted takes the place of all the rounds that would come after it, and fewer steps.
+        first, *more = (planned.steps for planned in self._rounds(problem) if planned.kind != "determined")
         most = first + sum(steps for steps in more if fits(first + steps, share))
         settled, longest = (
             steps + config.graph_steps * fits(steps + config.graph_steps, share)

@@ -1,43 +1,143 @@
-"""Sorts of a dependency graph that differ in what they keep together: one can be learnt much better than another."""
+"""Sorts of a dependency graph that differ in what they keep together: one can be learnt much better than another.
 
-from collections.abc import Callable, Sequence
+All of them keep to the constraints. Where they leave a choice, the order that the graph was found with decides, so that
+renaming the columns renames the sorts.
+"""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
+from typing import final
 
 from genorder.orders import Constraints, Order
-from genorder.profiling.dependencies import Dependency
+
+Edge = tuple[int, int]  # a target, and one that is computed from it
+
+_LOOKS_BY_SQUARE, _MOST_LOOKS = 400, 1_000_000  # at a target that might come next, in all sorts that are tried
+_TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
+_PRICE_OF_A_KIND = 3  # against targets next to a parent; see benchmarks/RESULTS.md
+_KNOWN_KIND, _NEXT_TO_PARENT, _FAR = 2.0, 1.0, -0.1  # what makes a target likely to be chosen
 
 
-def topological_sorts(order: Order, graph: Sequence[Dependency], constraints: Constraints) -> list[Order]:
-    """Two sorts of the graph that was found with this order: level by level, and each target next to its parents.
+def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constraints) -> list[Order]:
+    """Level by level; each target next to its parents; and with parents at the same distances again and again."""
+    graph = _UnitGraph(order, edges, constraints)
+    return [graph.by_levels(), graph.by_parents(), graph.regular()]
 
-    Where they leave a choice, the order decides, so that renaming the columns renames the sorts. What has no edge at
-    all comes first in the one, and keeps its step in the other.
+
+def regular_sort(order: Order, edges: Iterable[Edge], constraints: Constraints) -> Order:
+    """With as few kinds of distances from a target to its parents as can be found, and many next to one.
+
+    A Transformer learns to look so many tokens back; the fewer kinds of that there are, the sooner.
     """
-    units = constraints.units(len(order))
-    unit_of = {target: number for number, unit in enumerate(units.free) for target in unit}
-    pairs = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-    edges = {(unit_of[one], unit_of[other]) for one, other in pairs if one in unit_of and other in unit_of}
-    edges = {(one, other) for one, other in {*edges, *units.edges} if one != other}
-    parents = [[one for one, other in edges if other == unit] for unit in range(len(units.free))]
-    step_of = order.inverse()
-    in_order = sorted(range(len(units.free)), key=lambda unit: step_of[units.free[unit][0]])
-    place_of = {unit: place for place, unit in enumerate(in_order)}
-    level_of: dict[int, int] = {}
-    for unit in in_order:
-        level_of[unit] = max((level_of[parent] + 1 for parent in parents[unit]), default=0)
-    joined = {unit for edge in edges for unit in edge}
+    return _UnitGraph(order, edges, constraints).regular()
 
-    def sort(key: Callable[[int, dict[int, int]], int], moving: set[int]) -> Order:
-        def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
-            steps = {unit_of[target]: step for step, target in enumerate(emitted) if target in unit_of}
-            due = in_order[len(steps)]
-            if due not in moving:
-                return available.index(due)
-            chosen = min(moving.intersection(available), key=lambda unit: (key(unit, steps), place_of[unit]))
-            return available.index(chosen)
 
-        return units.sort(choose, sorted(edges))
+@final
+class _UnitGraph:
+    """Of the blocks that move as one, which are named by their places in the order."""
 
-    return [
-        sort(lambda unit, steps: level_of[unit], set(in_order)),
-        sort(lambda unit, steps: -max((steps[parent] for parent in parents[unit]), default=-1), joined),
-    ]
+    def __init__(self, order: Order, edges: Iterable[Edge], constraints: Constraints) -> None:
+        self._order, self._units = order, constraints.units(len(order))
+        free, step_of = self._units.free, order.inverse()
+        self._unit_at = sorted(range(len(free)), key=lambda unit: step_of[free[unit][0]])
+        place_of = {target: place for place, unit in enumerate(self._unit_at) for target in free[unit]}
+        pairs = {(place_of[one], place_of[other]) for one, other in edges if one in place_of and other in place_of}
+        pairs |= {(place_of[free[one][0]], place_of[free[other][0]]) for one, other in self._units.edges}
+        self._parents: list[list[int]] = [[] for _ in free]
+        self._children: list[list[int]] = [[] for _ in free]
+        for one, other in sorted(pairs):
+            if one != other:
+                self._parents[other].append(one)
+                self._children[one].append(other)
+
+    def _sorted(self, choose: Callable[[int, dict[int, int], list[int]], int]) -> list[int]:
+        """Places, one after the other; `choose` is given the step, the steps of those emitted, and those free to go."""
+        missing = [len(parents) for parents in self._parents]
+        available = [place for place, count in enumerate(missing) if not count]
+        step_of: dict[int, int] = {}
+        while available:
+            chosen = choose(len(step_of), step_of, available)
+            available.remove(chosen)
+            step_of[chosen] = len(step_of)
+            for child in self._children[chosen]:
+                missing[child] -= 1
+                if not missing[child]:
+                    available.append(child)
+        return list(step_of)
+
+    def _to_order(self, places: Iterable[int]) -> Order:
+        units = self._units
+        emitted = [target for place in places for target in units.free[self._unit_at[place]]]
+        return Order.of([*units.first, *emitted, *units.last])
+
+    def by_levels(self) -> Order:
+        """What has no edge at all comes first."""
+        level_of: dict[int, int] = {}
+        for place, parents in enumerate(self._parents):
+            level_of[place] = max((level_of[parent] + 1 for parent in parents), default=0)
+        return self._to_order(sorted(level_of, key=lambda place: (level_of[place], place)))
+
+    def by_parents(self) -> Order:
+        """What has no edge at all keeps its step."""
+        apart = {place for place, parents in enumerate(self._parents) if not parents and not self._children[place]}
+
+        def choose(step: int, step_of: dict[int, int], available: list[int]) -> int:
+            if step in apart:
+                return step
+            joined = [place for place in available if place not in apart]
+            return min(joined, key=lambda p: (-max((step_of[q] for q in self._parents[p]), default=-1), p))
+
+        return self._to_order(self._sorted(choose))
+
+    def regular(self) -> Order:
+        """The best of many that are sorted with some chance, and of the order itself."""
+        places = range(len(self._parents))
+        looks = min(_MOST_LOOKS, _LOOKS_BY_SQUARE * len(places) ** 2) if any(self._parents) else 0
+        rng = random.Random(0)
+        best, least = list(places), self._irregularity(places)
+        temperatures = cycle(_TEMPERATURES)
+        while looks > 0:
+            tried, looked = self._regular(rng, next(temperatures))
+            looks -= looked
+            irregularity = self._irregularity(tried)
+            if irregularity < least:
+                best, least = tried, irregularity
+        return self._to_order(best)
+
+    def _regular(self, rng: random.Random, temperature: float) -> tuple[list[int], int]:
+        """One of them, and how many times a target was looked at."""
+        seen: Counter[tuple[int, ...]] = Counter()
+        looks = 0
+
+        def choose(step: int, step_of: dict[int, int], available: list[int]) -> int:
+            nonlocal looks
+            looks += len(available)
+            found = [self._distances(place, step, step_of) for place in available]
+            likings = [_liking(distances, seen[distances]) + temperature * _gumbel(rng) for distances in found]
+            index = max(range(len(available)), key=likings.__getitem__)
+            seen[found[index]] += 1
+            return available[index]
+
+        return self._sorted(choose), looks
+
+    def _distances(self, place: int, step: int, step_of: dict[int, int]) -> tuple[int, ...]:
+        return tuple(sorted(step - step_of[parent] for parent in self._parents[place]))
+
+    def _irregularity(self, places: Sequence[int]) -> int:
+        step_of = {place: step for step, place in enumerate(places)}
+        kinds = [self._distances(place, step, step_of) for step, place in enumerate(places) if self._parents[place]]
+        return _PRICE_OF_A_KIND * len(set(kinds)) - sum(1 in kind for kind in kinds)
+
+
+def _liking(distances: tuple[int, ...], times: int) -> float:
+    """Of a target at such distances from its parents, which have been seen so many times."""
+    far = sum(distances) / max(1, len(distances))
+    return _KNOWN_KIND * math.log1p(times) + _NEXT_TO_PARENT * (1 in distances) + _FAR * far
+
+
+def _gumbel(rng: random.Random) -> float:
+    """Added to the logarithms of weights, the greatest is drawn by weight."""
+    return -math.log(-math.log(max(rng.random(), 1e-300)))

@@ -17,7 +17,7 @@ from genorder.profiling.determination import Determination
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.search.base import SearchProblem
-from genorder.search.graph_sorts import topological_sorts
+from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder
@@ -57,7 +57,16 @@ class Rounds:
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._determination = determination
-        self._determined = determination.order(problem.constraints) if determination else None
+        self._determined = self._counted_order()
+
+    def _counted_order(self) -> Order | None:
+        """In which each target is determined by what comes before it, and as regular as can be found."""
+        found, constraints = self._determination, self._problem.constraints
+        order = found.order(constraints) if found else None
+        if found is None or order is None:
+            return None
+        edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
+        return regular_sort(order, edges, constraints)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -162,7 +171,8 @@ class Rounds:
         with self._timed():
             others = [self._determined] if self._determined else []
             others += [other.orders[0] for other in self._readings if other is not reading and other.learnt]
-            others += topological_sorts(best, graph, self._problem.constraints) if reading.learnt else []
+            edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
+            others += topological_sorts(best, edges, self._problem.constraints) if reading.learnt else []
             rows = proposals(reading, oracle, others)[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
