@@ -15,16 +15,17 @@ from genorder.orders import Constraints, Order
 
 Edge = tuple[int, int]  # a target, and one that is computed from it
 
-_LOOKS_BY_SQUARE, _MOST_LOOKS = 400, 1_000_000  # at a target that might come next, in all sorts that are tried
+_MOST_LOOKS = 4_000_000  # at a target that might come next, in all sorts that are tried for a regular one
+_PATIENCE = 300  # times the number of targets, that sorts are tried without finding a better one
 _TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
 _PRICE_OF_A_KIND = 3  # against targets next to a parent; see benchmarks/RESULTS.md
 _KNOWN_KIND, _NEXT_TO_PARENT, _FAR = 2.0, 1.0, -0.1  # what makes a target likely to be chosen
 
 
 def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constraints) -> list[Order]:
-    """Level by level; each target next to its parents; and with parents at the same distances again and again."""
+    """Level by level, and each target next to its parents."""
     graph = _UnitGraph(order, edges, constraints)
-    return [graph.by_levels(), graph.by_parents(), graph.regular()]
+    return [graph.by_levels(), graph.by_parents()]
 
 
 def regular_sort(order: Order, edges: Iterable[Edge], constraints: Constraints) -> Order:
@@ -95,16 +96,16 @@ class _UnitGraph:
     def regular(self) -> Order:
         """The best of many that are sorted with some chance, and of the order itself."""
         places = range(len(self._parents))
-        looks = min(_MOST_LOOKS, _LOOKS_BY_SQUARE * len(places) ** 2) if any(self._parents) else 0
         rng = random.Random(0)
         best, least = list(places), self._irregularity(places)
-        temperatures = cycle(_TEMPERATURES)
-        while looks > 0:
-            tried, looked = self._regular(rng, next(temperatures))
-            looks -= looked
-            irregularity = self._irregularity(tried)
-            if irregularity < least:
-                best, least = tried, irregularity
+        looks, waited = 0, 0
+        for temperature in cycle(_TEMPERATURES):
+            tried, looked = self._regular(rng, temperature)
+            looks, waited = looks + looked, waited + 1
+            if (irregularity := self._irregularity(tried)) < least:
+                best, least, waited = tried, irregularity, 0
+            if looked <= len(places) or looks > _MOST_LOOKS or waited > _PATIENCE * len(places):
+                break  # the first where there is no choice
         return self._to_order(best)
 
     def _regular(self, rng: random.Random, temperature: float) -> tuple[list[int], int]:

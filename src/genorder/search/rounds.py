@@ -173,6 +173,8 @@ class Rounds:
             others += [other.orders[0] for other in self._readings if other is not reading and other.learnt]
             edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
             others += topological_sorts(best, edges, self._problem.constraints) if reading.learnt else []
+            if reading.learnt and not self._determined:
+                others.append(regular_sort(best, edges, self._problem.constraints))
             rows = proposals(reading, oracle, others)[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
