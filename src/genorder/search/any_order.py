@@ -9,7 +9,7 @@ agree on an order that matters, but much is left to predict, the model trains on
 nothing has been learnt yet, another model works outwards from the inputs (see profiling/outward.py), then one that can
 also follow a pointer from one token to another; if neither gets there, the first trains on. At last the best of them
 trains for a while in the order found, paying for what it reads, so that it shows what each target is computed from and
-nothing else; two more sorts of that graph go to the race, as learnability may differ.
+nothing else; other sorts of that graph go to the race, as learnability may differ (see graph_sorts.py).
 """
 
 import shutil
@@ -92,7 +92,7 @@ class AnyOrder(OwnModelSearch):
         return planned_rounds(problem.any_order, self.rounds, self.outward, self._share(problem))
 
     def _orders(self, problem: SearchProblem) -> int:
-        """Compared under one model, at most: two constructions, the best two of the round before, two more sorts."""
+        """Compared under one model, at most: two constructions, the best two of the round before, more sorts."""
         orders = 4 if self.rounds == 1 else 6
         return min(orders, problem.budget.candidates or orders)
 
