@@ -249,3 +249,27 @@ def test_interrupted_and_continued_gives_the_same(tmp_path: Path, after: int) ->
         assert (known_then, steps_then) == (known, steps)
         for name, value in oracle.model.state_dict().items():
             assert torch.equal(value, continued.model.state_dict()[name])
+
+
+def test_interrupted_between_two_restarts_gives_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = with_outward(polished_share=1e-6, restarts=2, restart_every=0.1, polish=0.15)
+    polished, restarts, stop = OutwardTraining._polish, [0], StopRequest()
+
+    def watched(training: OutwardTraining, *arguments: Any) -> None:
+        polished(training, *arguments)
+        restarts[0] = int(training.restarts)
+        stop.requested |= restarts[0] == 1 and stopping
+
+    monkeypatch.setattr(OutwardTraining, "_polish", watched)
+    stopping = False
+    known, steps, oracle = fitted("sums", config)
+    assert restarts == [2]
+    stopping = True
+    checkpoints = CheckpointFolder(tmp_path)
+    with pytest.raises(Interrupted):
+        fitted("sums", config, checkpoints=checkpoints, stop=stop)
+    assert restarts == [1]
+    known_then, steps_then, continued = fitted("sums", config, checkpoints=checkpoints)
+    assert (known_then, steps_then, restarts) == (known, steps, [2])
+    for name, value in oracle.model.state_dict().items():
+        assert torch.equal(value, continued.model.state_dict()[name])
