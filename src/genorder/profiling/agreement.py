@@ -8,7 +8,7 @@ Axes: N samples, P positions (the inputs, then the targets), L targets, M pairs 
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import final
@@ -108,7 +108,7 @@ class Agreement:
     def sources(self, size: int) -> tuple[tuple[Source, ...], ...]:
         """Of each target, all of at most so many positions, the simplest first."""
         positions = range(self._inputs + self._targets)
-        sets: Iterable[tuple[int, ...]] = (s for smaller in range(size + 1) for s in combinations(positions, smaller))
+        sets = (chosen for smaller in range(size + 1) for chosen in combinations(positions, smaller))
         found: list[list[Source]] = [[] for _ in range(self._targets)]
         for chosen in sets:
             for target, source in self.determined_by(chosen).items():

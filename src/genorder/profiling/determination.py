@@ -75,7 +75,8 @@ class Determination:
         """One in which each target has a source before it, and simple ones; none where constraints forbid it."""
         sequence, chosen = self._simplest_first()
         self._simplify(chosen)
-        best = _topological([self.parents(source) for source in chosen], sequence)
+        edges = [(parent, target) for target, source in enumerate(chosen) for parent in self.parents(source)]
+        best = _sorted(edges, sequence.inverse())
         step_of = best.inverse()
         units = (constraints or Constraints()).units(len(best))
 
@@ -141,17 +142,11 @@ class Determination:
         return found
 
 
-def _topological(parents: Sequence[Sequence[int]], order: Order) -> Order:
-    """A sort of the graph; where it leaves a choice, as in the order."""
-    step_of = order.inverse()
-    missing = [len(needed) for needed in parents]
-    ready = [step_of[target] for target, count in enumerate(missing) if not count]
-    heapq.heapify(ready)
-    emitted: list[int] = []
-    while ready:
-        emitted.append(order[heapq.heappop(ready)])
-        for target, needed in enumerate(parents):
-            missing[target] -= emitted[-1] in needed
-            if emitted[-1] in needed and not missing[target]:
-                heapq.heappush(ready, step_of[target])
-    return Order.of(emitted)
+def _sorted(edges: Sequence[tuple[int, int]], step_of: Order) -> Order:
+    """A topological sort; where it leaves a choice, by these steps."""
+    units = Constraints().units(len(step_of))  # one for each target, with its number
+
+    def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
+        return min(range(len(available)), key=lambda place: step_of[available[place]])
+
+    return units.sort(choose, edges)

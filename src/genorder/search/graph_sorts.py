@@ -18,7 +18,7 @@ Edge = tuple[int, int]  # a target, and one that is computed from it
 _MOST_LOOKS = 4_000_000  # at a target that might come next, in all sorts that are tried for a regular one
 _PATIENCE = 300  # times the number of targets, that sorts are tried without finding a better one
 _TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
-_PRICE_OF_A_KIND = 3  # against targets next to a parent; see benchmarks/RESULTS.md
+_PRICE_OF_A_KIND = 3  # in targets next to a parent: one kind fewer is worth so many of them
 _KNOWN_KIND, _NEXT_TO_PARENT, _FAR = 2.0, 1.0, -0.1  # what makes a target likely to be chosen
 
 
@@ -41,7 +41,7 @@ class _UnitGraph:
     """Of the blocks that move as one, which are named by their places in the order."""
 
     def __init__(self, order: Order, edges: Iterable[Edge], constraints: Constraints) -> None:
-        self._order, self._units = order, constraints.units(len(order))
+        self._units = constraints.units(len(order))
         free, step_of = self._units.free, order.inverse()
         self._unit_at = sorted(range(len(free)), key=lambda unit: step_of[free[unit][0]])
         place_of = {target: place for place, unit in enumerate(self._unit_at) for target in free[unit]}
