@@ -237,7 +237,7 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
     runs = discovery.search.plan(problem)
     if isinstance(discovery.search, OwnModelSearch):
         step = discovery.search.seconds_per_step(problem)
-        parts = {"propose": step * sum(run.steps for run in runs)}
+        parts = {"propose": step * sum(run.steps for run in runs) + discovery.search.seconds_besides(problem)}
     else:
         explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
         model = explorer.new_model()
@@ -281,8 +281,9 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
         )
     if not runs:  # there is one order only
         return discovery.budget
-    if own:
-        steps = sum(run.steps for run in runs)
-        return dataclasses.replace(discovery.budget, steps=int(steps * left / estimate["propose"]))
+    if isinstance(discovery.search, OwnModelSearch):
+        besides = min(discovery.search.seconds_besides(problem), left / 2)
+        per_step = (estimate["propose"] - besides) / sum(run.steps for run in runs)
+        return dataclasses.replace(discovery.budget, steps=int((left - besides) / per_step))
     affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

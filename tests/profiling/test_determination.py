@@ -18,6 +18,7 @@ from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import agreement as agreement_module
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source
 from genorder.profiling.determination import Determination, determine
+from genorder.profiling.part_watch import PartWatch
 from made_data import TOKENS, encoded
 
 IntArray = NDArray[np.int64]
@@ -306,4 +307,4 @@ def test_a_request_to_stop_is_heeded() -> None:
     stop = StopRequest()
     stop.requested = True
     with pytest.raises(Interrupted, match="the same command"):
-        determine(sums(), AgreementConfig(), stop)
+        determine(sums(), AgreementConfig(), PartWatch(stop=stop))

@@ -35,7 +35,7 @@ from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.reading import Reading, gain_graph, graph_order, verdict
 from genorder.store import Journal
 from genorder.tasks import TaskData, make_task, task_splits
-from genorder.training import TrainingConfig
+from genorder.training import Progress, TrainingConfig
 from made_data import TOKENS, encoded
 
 IntArray = NDArray[np.int64]
@@ -482,13 +482,23 @@ def test_a_budget_of_steps_is_kept(tmp_path: Path) -> None:
 
 
 def stopped_at(event: int) -> dict[str, Any]:
+    """At so many tellings of trainings."""
     stop = StopRequest()
     left = event
 
-    def happened(*_: object) -> None:
+    def happened(_: str, progress: Progress) -> None:
         nonlocal left
-        left -= 1
+        left -= progress.loss is not None
         stop.requested |= left == 0
+
+    return {"stop": stop, "on_progress": happened}
+
+
+def stopped_while(part: str) -> dict[str, Any]:
+    stop = StopRequest()
+
+    def happened(name: str, _: Progress) -> None:
+        stop.requested |= name == part
 
     return {"stop": stop, "on_progress": happened}
 
@@ -508,6 +518,37 @@ def test_interrupted_in_the_second_round_gives_the_same(tmp_path: Path) -> None:
     assert told(continued) == told(whole)
     assert all(seconds > 0 for stage in continued.stages for seconds in stage.seconds.values())
     assert not list(folder.rglob("*.safetensors"))
+
+
+PARTS = (
+    "comparing samples that agree in 2",
+    "measuring gains",
+    "constructing greedily",
+    "constructing by the graph",
+    "breaking positions",
+    "measuring margins",
+)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_interrupted_where_nothing_is_trained_gives_the_same(
+    tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long that takes, Ctrl-C is heard in it, and what was trained before is not trained again."""
+    monkeypatch.setattr("genorder.profiling.part_watch._TELL_SECONDS", 0.0)
+    splits, config = square("5"), shortened(30).model_copy(update={"agreement": AgreementConfig(), "graph_steps": 10})
+    whole = propose(tmp_path / "whole", splits, config)
+    with pytest.raises(Interrupted, match=f"stopped while {part}; the same command"):
+        propose(tmp_path / "parts", splits, config, **stopped_while(part))
+    trained: list[str] = []
+    continued = propose(
+        tmp_path / "parts",
+        splits,
+        config,
+        on_progress=lambda name, progress: trained.append(name) if progress.loss is not None else None,
+    )
+    assert told(continued) == told(whole)
+    assert ("any-order 1, round 1" in trained) == (part == PARTS[0])
 
 
 # What is counted.

@@ -100,7 +100,9 @@ class ProgressLine:
         self._best = ""
 
     def training(self, label: str, progress: "TrainingProgress", left_in_all: float | None = None) -> None:
-        detail = f"step {progress.step}/{progress.steps}, loss {progress.loss:.4f}"
+        trained = progress.loss is not None
+        detail = f"step {progress.step}/{progress.steps}" if trained else f"{progress.step} of {progress.steps} done"
+        detail += f", loss {progress.loss:.4f}" if trained else ""
         self._show(label, progress.step, progress.steps, detail, progress.seconds_left, left_in_all)
 
     def racing(self, progress: "RaceProgress", best: str, left_in_all: float | None = None) -> None:

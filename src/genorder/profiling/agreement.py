@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
-from genorder.errors import Interrupted
-from genorder.execution import StopRequest
+from genorder.profiling.part_watch import PartWatch
 
 _FIRST_SAMPLES, _MORE_SAMPLES = 1_000, 4  # at first, and how many times as many if too few of them agree
 _UNSEEN = 3  # pairs of samples that may well agree in a set when none was seen to
 _CHANCE = 1e-12  # that pairs of samples agree in a target by the frequencies of its tokens alone
 _SEEN_AGAIN = 0.1  # of the combinations that occur, those that must occur more than once
-_CHUNK = 10_000  # pairs compared at once
+_FIRST_CHUNK, _LARGEST_CHUNK = 32, 16_384  # pairs compared at once: few refute most
 _MOST_COMPARED = 3_000_000_000  # tokens: with more, there are so many relations that it would take too long
 
 
@@ -59,8 +58,8 @@ class TooManyRelations(Exception):
 
 @final
 class Agreement:
-    def __init__(self, train: EncodedDataset, config: AgreementConfig, stop: StopRequest | None = None) -> None:
-        self._config, self._stop = config, stop
+    def __init__(self, train: EncodedDataset, config: AgreementConfig, watch: PartWatch | None = None) -> None:
+        self._config, self._watch = config, watch or PartWatch()
         self._inputs, self._targets = train.input_width, train.target_width
         train = train.head(config.samples)
         tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)
@@ -75,6 +74,11 @@ class Agreement:
         self._fewest_L = self._fewest_pairs()
         self._tried: dict[tuple[int, ...], dict[int, Source]] = {}
         self._compared = 0
+        self._size = 0  # of the largest sets that are tried now
+
+    def sets(self, size: int) -> int:
+        """Of at most so many positions."""
+        return sum(math.comb(self._inputs + self._targets, smaller) for smaller in range(size + 1))
 
     def _fewest_pairs(self) -> NDArray[np.float64]:
         """pairs_L that must be compared: if a target is nearly always the same, many agree by chance."""
@@ -88,6 +92,7 @@ class Agreement:
 
     def reach_all(self, size: int) -> bool:
         """Is every target determined by inputs and targets known before it, by at most so many at a time?"""
+        self._size = size
         open_ones = set(range(self._targets))
         known = list(range(self._inputs))
         combined = [0] * (size + 1)  # by size, how many of the known ones have met in sets
@@ -107,6 +112,7 @@ class Agreement:
 
     def sources(self, size: int) -> tuple[tuple[Source, ...], ...]:
         """Of each target, all of at most so many positions, the simplest first."""
+        self._size = size
         positions = range(self._inputs + self._targets)
         sets = (chosen for smaller in range(size + 1) for chosen in combinations(positions, smaller))
         found: list[list[Source]] = [[] for _ in range(self._targets)]
@@ -118,8 +124,7 @@ class Agreement:
     def determined_by(self, positions: tuple[int, ...]) -> dict[int, Source]:
         """The targets that these positions, in their sequence, determine, and no part of them that was tried before."""
         if positions not in self._tried:
-            if self._stop is not None and self._stop.requested:
-                raise Interrupted("stopped while samples were compared; the same command does it again")
+            self._watch(f"comparing samples that agree in {self._size}", len(self._tried), self.sets(self._size))
             parts = (part for size in range(len(positions)) for part in combinations(positions, size))
             explained = {target for part in parts for target in self._tried.get(part, ())}
             explained |= {position - self._inputs for position in positions}
@@ -159,23 +164,26 @@ class Agreement:
         """pairs_2M of samples that agree in the positions: each with one that does, and has about as many targets."""
         key_N = self._key(positions, rows)
         by_length_N = key_N * (self._targets + 1) + self._lengths_N[: len(key_N)]
-        sorted_N = by_length_N.argsort(kind="stable")
+        sorted_N = (
+            by_length_N.argsort()
+        )  # not a stable sort: all that agree are compared along a chain, in any sequence
         same_M = np.flatnonzero(np.diff(key_N[sorted_N]) == 0)
         return np.stack([sorted_N[same_M], sorted_N[same_M + 1]])
 
     def _that_agree(self, pairs_2M: NDArray[np.int64], targets: list[int]) -> list[int]:
         """Those of the targets in which no pair differs."""
-        for start in range(0, pairs_2M.shape[1], _CHUNK):
-            one_B, other_B = pairs_2M[:, start : start + _CHUNK]
+        start, size = 0, _FIRST_CHUNK
+        while targets and start < pairs_2M.shape[1]:
+            one_B, other_B = pairs_2M[:, start : start + size]
+            start, size = start + size, min(4 * size, _LARGEST_CHUNK)
             self._compared += len(one_B) * len(targets)
             if self._compared > _MOST_COMPARED:
                 raise TooManyRelations
-            differ_BL = self._targets_NL[one_B][:, targets] != self._targets_NL[other_B][:, targets]
+            one_BL, other_BL = (one_B[:, None], targets), (other_B[:, None], targets)
+            differ_BL = self._targets_NL[one_BL] != self._targets_NL[other_BL]
             if self._has_NL is not None:
-                differ_BL &= self._has_NL[one_B][:, targets] & self._has_NL[other_B][:, targets]
+                differ_BL &= self._has_NL[one_BL] & self._has_NL[other_BL]
             targets = [target for target, differs in zip(targets, differ_BL.any(axis=0), strict=True) if not differs]
-            if not targets:
-                break
         return targets
 
 

@@ -20,6 +20,7 @@ from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig, RoutedModel
 from genorder.orders import Order
 from genorder.profiling.agreement import AgreementConfig
+from genorder.profiling.part_watch import PartWatch
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -181,8 +182,11 @@ def _losses(logits_NMV: Tensor, encoded: EncodedDataset, rows_N: Tensor, targets
 class AnyOrderOracle:
     """What a trained routed model says of the validation samples."""
 
-    def __init__(self, model: RoutedModel, validation: EncodedDataset, samples: int) -> None:
+    def __init__(
+        self, model: RoutedModel, validation: EncodedDataset, samples: int, watch: PartWatch | None = None
+    ) -> None:
         self.model = model.eval()
+        self.watch = watch or PartWatch()
         self.validation = validation.head(samples)
         self._rows_N = torch.arange(len(self.validation), device=validation.inputs_NW.device)
         self._tokens_NP = positions_of(self.validation, self._rows_N, model.vocabulary)
@@ -193,7 +197,8 @@ class AnyOrderOracle:
 
     def on_fewer_samples(self) -> "AnyOrderOracle":
         """For measurements at every position: the longer the targets, the fewer samples."""
-        return AnyOrderOracle(self.model, self.validation, max(_FEWEST_SAMPLES, _FEW_ROWS // self.targets))
+        samples = max(_FEWEST_SAMPLES, _FEW_ROWS // self.targets)
+        return AnyOrderOracle(self.model, self.validation, samples, self.watch)
 
     def with_broken(self, position: int) -> "AnyOrderOracle":
         """The same, but with the tokens at one position shuffled among the samples: what they told is lost."""

@@ -47,11 +47,14 @@ def _reads_more(oracle: AnyOrderOracle, before_LH: Tensor, after_LH: Tensor) -> 
     return reads_L
 
 
-def least_loss_first(oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None) -> Order:
+def least_loss_first(
+    oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None, *, part: str
+) -> Order:
     """Emit next, of the units that may come, the one of least loss given what is emitted; see `Units.sort`."""
     growing = GrowingLosses(oracle)
 
     def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
+        oracle.watch(part, len(emitted), oracle.targets)
         if len(available) == 1:
             return 0
         following = [units.free[unit] for unit in available]
@@ -64,7 +67,7 @@ def least_loss_first(oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple
 
 def greedy_order(oracle: AnyOrderOracle, constraints: Constraints | None = None) -> Order:
     """Emit next the target of least loss given those emitted, among those that the constraints allow."""
-    return least_loss_first(oracle, (constraints or Constraints()).units(oracle.targets))
+    return least_loss_first(oracle, (constraints or Constraints()).units(oracle.targets), part="constructing greedily")
 
 
 @final
@@ -83,6 +86,7 @@ def pairwise_gains(oracle: AnyOrderOracle) -> Gains:
     gain_LL, error_LL = np.zeros((targets, targets)), np.zeros((targets, targets))
     mass_LH = oracle.mass_given([])
     for known in range(targets):
+        oracle.watch("measuring gains", known, targets)
         reads_L = _reads_more(oracle, mass_LH, oracle.mass_given([known]))
         reads_L[known] = False
         if len(readers := reads_L.nonzero()[0]):

@@ -44,6 +44,7 @@ def dependencies(
     count = len(whole_NL)
     rise_PL, error_PL = np.zeros((inputs + targets, targets)), np.zeros((inputs + targets, targets))
     for position in range(inputs + targets):
+        oracle.watch("breaking positions", position, inputs + targets)
         readers_M = read_LP[:, position].nonzero()[:, 0]
         if len(readers_M):
             broken = oracle.with_broken(position)

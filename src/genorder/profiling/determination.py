@@ -7,28 +7,27 @@ samples agree, are silent here, and left to the models that are trained.
 """
 
 import heapq
-import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import final
 
 from genorder.data import EncodedDataset
-from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source, TooManyRelations
+from genorder.profiling.part_watch import PartWatch
+
+_TIMED_SAMPLES, _TIMED_PAIRS = 10_000, 50  # by which the time that counting takes is estimated
 
 
-def determine(
-    train: EncodedDataset, config: AgreementConfig, stop: StopRequest | None = None
-) -> "Determination | None":
+def determine(train: EncodedDataset, config: AgreementConfig, watch: PartWatch | None = None) -> "Determination | None":
     """What determines the targets, if all of them can be reached from the inputs; otherwise nothing."""
     if not config.positions:
         return None
-    agreement = Agreement(train, config, stop)
-    positions, sets = train.input_width + train.target_width, 0
+    agreement = Agreement(train, config, watch)
     for size in range(config.positions + 1):
-        sets += math.comb(positions, size)
-        if sets > config.sets:
+        if agreement.sets(size) > config.sets:
             return None
         try:
             if agreement.reach_all(size):
@@ -36,6 +35,27 @@ def determine(
         except TooManyRelations:
             return None
     return None
+
+
+def counting_seconds(train: EncodedDataset, config: AgreementConfig) -> float:
+    """About how long `determine` takes where pairs of positions suffice, by some of them on some of the samples."""
+    if not config.positions:
+        return 0.0
+    samples = min(len(train), config.samples)
+    few = min(samples, _TIMED_SAMPLES)
+    started = time.monotonic()
+    agreement = Agreement(train, config.model_copy(update={"samples": few}))
+    prepared = time.monotonic()
+    largest = max(
+        size for size in range(min(2, config.positions) + 1) if not size or agreement.sets(size) <= config.sets
+    )
+    positions = train.input_width + train.target_width
+    pairs = list(combinations(range(positions), 2))
+    timed = pairs[:: max(1, len(pairs) // _TIMED_PAIRS)]
+    for pair in timed:
+        agreement.determined_by(pair)
+    each = (time.monotonic() - prepared) / max(1, len(timed))
+    return (prepared - started) * samples / few + each * agreement.sets(largest)
 
 
 @final

@@ -25,7 +25,11 @@ class Emission:
 def emissions(oracle: AnyOrderOracle, order: Order) -> list[Emission]:
     """The steps of the order, from the first."""
     oracle = oracle.on_fewer_samples()
-    return [_emission(oracle, order, step) for step in range(len(order))]
+    found = []
+    for step in range(len(order)):
+        oracle.watch("measuring margins", step, len(order))
+        found.append(_emission(oracle, order, step))
+    return found
 
 
 def _emission(oracle: AnyOrderOracle, order: Order, step: int) -> Emission:

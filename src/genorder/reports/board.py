@@ -73,6 +73,8 @@ class Board:
         self._broken = False
 
     def progress(self, stage: str, progress: Progress) -> None:
+        if progress.loss is None:
+            return
         name = _TITLES.get(stage, stage)
         for other in self._writers.keys() - {name, _SEARCH}:
             self._close(other)

@@ -98,6 +98,8 @@ def told(progress: Mapping[str, Any]) -> str:
         if "jobs" in progress:
             return f"{stage}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
         spent = duration(progress.get("seconds", 0.0))
+        if progress["loss"] is None:
+            return f"{stage}: {progress['step']} of {progress['steps']} done, {spent}"
         return f"{stage}: step {progress['step']} of {progress['steps']}, loss {progress['loss']:.4f}, {spent}"
     except (KeyError, TypeError, ValueError, OverflowError):
         return ""

@@ -25,8 +25,9 @@ from typing import Any, ClassVar, final
 from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.profiling.any_order import fit_any_order, routed_model, with_steps
-from genorder.profiling.determination import Determination, determine
+from genorder.profiling.any_order import AnyOrderOracle, fit_any_order, routed_model, with_steps
+from genorder.profiling.determination import Determination, counting_seconds, determine
+from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import (
     MOST_PROPOSALS,
     OwnModelSearch,
@@ -39,6 +40,8 @@ from genorder.search.base import (
 from genorder.search.rounds import Round, Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
+
+_PASSES_PER_TARGET = 1.0  # over all targets, to read what a trained model says: as long as they took in some runs
 
 
 @final
@@ -65,6 +68,20 @@ class AnyOrder(OwnModelSearch):
             return fit_any_order(routed_model(problem.train, short, seed=0), problem.train, short, seed=0)
 
         return marginal_seconds(seconds, budget=1.0)
+
+    def seconds_besides(self, problem: SearchProblem) -> float:
+        models = self._models(problem)
+        counting = counting_seconds(problem.train, problem.any_order.agreement) if models else 0.0
+        return counting + models * self._constructing_seconds(problem)
+
+    def _constructing_seconds(self, problem: SearchProblem) -> float:
+        """By the time that the losses of all targets take, of which there are some for each target."""
+        config = problem.any_order
+        oracle = AnyOrderOracle(routed_model(problem.train, config, 0), problem.validation, config.validation_samples)
+        oracle.given([])
+        started = time.monotonic()
+        oracle.given([])
+        return _PASSES_PER_TARGET * problem.length * (time.monotonic() - started)
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
@@ -152,7 +169,8 @@ class _Counted:
 
 def _counted(problem: SearchProblem) -> _Counted:
     started = time.monotonic()
-    found = determine(problem.train, problem.any_order.agreement, problem.stop)
+    watch = PartWatch(problem.on_progress, problem.stop)
+    found = determine(problem.train, problem.any_order.agreement, watch)
     return _Counted(found, time.monotonic() - started)
 
 

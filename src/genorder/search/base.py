@@ -282,3 +282,7 @@ class OwnModelSearch(Search):
     @abstractmethod
     def seconds_per_step(self, problem: SearchProblem) -> float:
         """Of its model, measured on this machine: for estimates, and for budgets in time."""
+
+    def seconds_besides(self, problem: SearchProblem) -> float:
+        """About how long all else takes that `propose` does."""
+        return 0.0

@@ -265,7 +265,7 @@ def _error_of(values_N: NDArray[np.float64]) -> float:
 def graph_order(oracle: AnyOrderOracle, gains: Gains, constraints: Constraints | None = None) -> Order:
     """A topological sort of the graph of gains; among targets that it allows, that of least loss comes first."""
     units = (constraints or Constraints()).units(oracle.targets)
-    return least_loss_first(oracle, units, gain_graph(gains, units).edges)
+    return least_loss_first(oracle, units, gain_graph(gains, units).edges, part="constructing by the graph")
 
 
 def gain_graph(gains: Gains, units: Units | None = None) -> "networkx.DiGraph[int]":

@@ -16,6 +16,7 @@ from genorder.profiling.dependencies import Dependency, dependencies
 from genorder.profiling.determination import Determination
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
+from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import SearchProblem
 from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
@@ -56,6 +57,7 @@ class Rounds:
         self._last: Reading | None = None  # off that
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
+        self._watch = PartWatch(problem.on_progress, problem.stop)
         self._determination = determination
         self._determined = self._counted_order()
 
@@ -116,11 +118,14 @@ class Rounds:
             self._training += seconds
         self._steps += taken
         with self._timed():
-            oracle = AnyOrderOracle(model, problem.validation, config.validation_samples)
+            oracle = self._oracle(model)
             if each.kind == "random":
                 self._read_random(oracle, most_orders)
             else:
                 self._readings[self._read_other(oracle, known)] = oracle
+
+    def _oracle(self, model: RoutedModel) -> AnyOrderOracle:
+        return AnyOrderOracle(model, self._problem.validation, self._config.validation_samples, self._watch)
 
     def _told(self) -> RoutedModel:
         """A fresh model that reads what was counted to determine each target."""
@@ -198,8 +203,7 @@ class Rounds:
             own = with_steps(config, config.graph_steps)
             self._training += fit_any_order(sparse, self._problem.train, own, order=best, **options)
         with self._timed():
-            oracle = AnyOrderOracle(sparse, self._problem.validation, config.validation_samples)
-            return dependencies(oracle, best, self._sources(best))
+            return dependencies(self._oracle(sparse), best, self._sources(best))
 
     def _options(self, part: str, seed: int, folder: str) -> dict[str, Any]:
         """Of a training; what an interrupted run had done of it is not done again."""

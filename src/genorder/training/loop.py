@@ -24,7 +24,7 @@ CHECKPOINT_SECONDS = 60.0
 class Progress:
     step: int
     steps: int
-    loss: float  # mean over the last steps
+    loss: float | None  # mean over the last steps; none where nothing is trained
     seconds: float  # spent so far, earlier parts of the run included
 
     @property
