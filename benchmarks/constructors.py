@@ -1,11 +1,12 @@
 """Which way of constructing an order from one trained routed model gets it right most often, and at what price?
 
-    python benchmarks/constructors.py [--tasks relu mlp ...] [--seeds 2] [--steps 100 200 400] [--threads 1]
+    python benchmarks/constructors.py [--tasks relu mlp ...] [--seeds 2] [--steps 100 200 400] [--ways greedy graph ...]
 
 Trains one model for each task, hidden order and number of steps (few steps make it hard), and constructs from it:
 
 greedy       emit next the target of least loss
-graph        sort the graph of pairwise gains, then least loss first: the search uses the better of these two
+graph        sort the graph of pairwise gains, then least loss first
+better       of these two, by the loss: what the search does
 beam         of partial orders, always the eight of least loss so far
 insertion    from the better of both, move one or two targets while that lowers the loss of 128 samples
 
@@ -28,6 +29,7 @@ from genorder.seeding import derive_seed
 from genorder.tasks import task_splits
 
 TASKS = ("relu", "square", "triangle", "mlp", "sine", "cubic")
+WAYS = ("greedy", "graph", "better", "beam", "insertion")
 BEAM, SEGMENT, FEW = 8, 2, 128
 
 
@@ -37,6 +39,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--steps", nargs="+", type=int, default=[100, 200, 400])
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -45,7 +48,7 @@ def main() -> None:
         rows: dict[str, list[tuple[float, float, float]]] = {}
         for task in options.tasks:
             for seed in range(options.seeds):
-                for name, row in compared(task, options.length, seed, steps).items():
+                for name, row in compared(task, options.length, seed, steps, options.ways).items():
                     rows.setdefault(name, []).append(row)
         for name, row in rows.items():
             costs, losses, seconds = zip(*row, strict=True)
@@ -56,7 +59,7 @@ def main() -> None:
             )
 
 
-def compared(task: str, length: int, seed: int, steps: int) -> dict[str, tuple[float, float, float]]:
+def compared(task: str, length: int, seed: int, steps: int, wanted: list[str]) -> dict[str, tuple[float, float, float]]:
     """By the way of constructing: cost ratio, loss and seconds."""
     data = task_splits(make_task(task, str(length)), train=100_000, validation=1_000, test=1, hidden_order_seed=seed)
     train, validation = encode_for_exploring(data.splits, torch.device("cpu"))
@@ -72,12 +75,14 @@ def compared(task: str, length: int, seed: int, steps: int) -> dict[str, tuple[f
     ways: dict[str, Callable[[], Order]] = {
         "greedy": lambda: greedy_order(oracle),
         "graph": lambda: graph_order(oracle, pairwise_gains(oracle)),
-        "the better of both": better,
+        "better": better,
         "beam": lambda: beam_order(oracle),
         "insertion": lambda: inserted(oracle, better()),
     }
     rows = {}
     for name, construct in ways.items():
+        if name not in wanted:
+            continue
         started = time.monotonic()
         found[name] = construct()
         seconds = time.monotonic() - started
