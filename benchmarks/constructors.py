@@ -69,22 +69,25 @@ def compared(task: str, length: int, seed: int, steps: int, wanted: list[str]) -
     oracle = AnyOrderOracle(model, validation, config.validation_samples)
     found: dict[str, Order] = {}
 
+    def construct(name: str) -> Order:
+        if name not in found:
+            found[name] = ways[name]()
+        return found[name]
+
     def better() -> Order:
-        return min((found["greedy"], found["graph"]), key=lambda order: loss_of(oracle, order))
+        return min((construct("greedy"), construct("graph")), key=lambda order: loss_of(oracle, order))
 
     ways: dict[str, Callable[[], Order]] = {
         "greedy": lambda: greedy_order(oracle),
         "graph": lambda: graph_order(oracle, pairwise_gains(oracle)),
         "better": better,
         "beam": lambda: beam_order(oracle),
-        "insertion": lambda: inserted(oracle, better()),
+        "insertion": lambda: inserted(oracle, construct("better")),
     }
     rows = {}
-    for name, construct in ways.items():
-        if name not in wanted:
-            continue
+    for name in wanted:
         started = time.monotonic()
-        found[name] = construct()
+        construct(name)
         seconds = time.monotonic() - started
         rows[name] = (cost_ratio(found[name], data.graph_of_columns()), loss_of(oracle, found[name]), seconds)
     return rows

@@ -12,7 +12,16 @@ import pytest
 import torch
 
 from genorder import discovery as module
-from genorder.discovery import Discovery, budget_within, discover, estimated_seconds, new_problem, surpassing, undecided
+from genorder.discovery import (
+    Discovery,
+    Estimate,
+    budget_within,
+    discover,
+    estimated,
+    new_problem,
+    surpassing,
+    undecided,
+)
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
@@ -201,7 +210,7 @@ def test_estimates_under_constraints(tmp_path: Path, search: Search, constraints
     free, discovery = small(search), small(search, constraints=constraints)
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
-        estimate = estimated_seconds(discovery, problem)
+        estimate = estimated(discovery, problem).parts
         assert all(seconds >= 0 and math.isfinite(seconds) for seconds in estimate.values())
         assert (estimate["propose"] == 0) == (constraints.keep_first == 3)
         assert (budget_within(3600, discovery, problem) == Budget()) == (constraints.keep_first == 3)
@@ -281,7 +290,7 @@ def test_estimates(tmp_path: Path) -> None:
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
         whole, alone, exploring = (
-            estimated_seconds(changed, problem)
+            estimated(changed, problem).parts
             for changed in (discovery, replace(discovery, baseline=False), replace(discovery, explore_only=True))
         )
         assert problem.journal.jobs() == []
@@ -297,13 +306,38 @@ def test_runs_that_fit_into_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, allowed: int | None, runs: int
 ) -> None:
     """The race takes 10 seconds here, and each of the four planned runs 10."""
-    monkeypatch.setattr(module, "estimated_seconds", lambda *_: {"propose": 40.0, "race": 10.0})
+    monkeypatch.setattr(module, "estimated", lambda *_: Estimate({"propose": 40.0, "race": 10.0}, training=30.0))
     discovery = small(budget=Budget(runs=allowed, candidates=99))
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(replace(discovery, budget=Budget()), directory)
         assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
         with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
             budget_within(19, discovery, problem)
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(115.0, 112), (215.0, 1312), (75.5, None), (9.0, None)])
+def test_steps_that_fit_into_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int | None
+) -> None:
+    """The race takes 10 seconds and what comes beside training 65.5, whatever the steps; the planned steps 30."""
+    discovery = small(AnyOrder(outward=False, rounds=1))
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        planned = sum(run.steps for run in discovery.search.plan(problem))
+        estimate = Estimate({"propose": 65.5 + planned / 12, "race": 10.0}, training=planned / 12)
+        monkeypatch.setattr(module, "estimated", lambda *_: estimate)
+        if steps is None:
+            with pytest.raises(InputError, match="is too small"):
+                budget_within(seconds, discovery, problem)
+        else:
+            assert budget_within(seconds, discovery, problem) == Budget(steps=int(12 * (seconds - 75.5)))
+
+
+def test_what_is_late_to_settle_takes_its_training_longer() -> None:
+    estimate = Estimate({"propose": 40.0, "race": 10.0}, training=30.0)
+    assert (estimate.total, estimate.besides) == (50.0, 10.0)
+    assert estimate.unsettled([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
+    assert estimate.unsettled([]) == 0.0
 
 
 def contestant(order: Order, loss: float, *, left_after: int | None = None, tied: bool = False) -> Contestant:

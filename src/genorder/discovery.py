@@ -38,7 +38,7 @@ TRAININGS = {_WINNER: "training the winner", _GIVEN: "training the given order"}
 
 
 class Watcher(Protocol):
-    """Told how far a discovery is."""
+    """Told how far a discovery is. What trains nothing, such as counting, has progress without a loss."""
 
     def progress(self, stage: str, progress: Progress) -> None: ...
     def stage(self, stage: Stage) -> None: ...
@@ -231,13 +231,37 @@ def _search_seconds(proposed: SearchResult) -> float:
     return sum(sum(stage.seconds.values()) for stage in proposed.stages)
 
 
-def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str, float]:
-    """Of each part, from real steps on this machine. Rough: how much scoring and racing can skip is not known yet."""
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """In seconds. Rough: how much scoring and racing can skip is not known yet."""
+
+    parts: dict[str, float]  # propose, race, train
+    training: float  # of proposing, what grows with the steps that are trained
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def besides(self) -> float:
+        """Of proposing, what takes as long whatever the steps."""
+        return self.parts["propose"] - self.training
+
+    def unsettled(self, runs: Sequence[PlannedRun]) -> float:
+        """How much longer these runs may take at most, if their trainings are late to settle."""
+        steps = sum(run.steps for run in runs)
+        return self.training * sum(run.more_steps for run in runs) / steps if steps else 0.0
+
+
+def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
+    """From real steps on this machine."""
     final = discovery.final_run(Order.forward(problem.length))
     runs = discovery.search.plan(problem)
+    besides = 0.0
     if isinstance(discovery.search, OwnModelSearch):
         step = discovery.search.seconds_per_step(problem)
-        parts = {"propose": step * sum(run.steps for run in runs) + discovery.search.seconds_besides(problem)}
+        besides = discovery.search.seconds_besides(problem)
     else:
         explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
         model = explorer.new_model()
@@ -245,7 +269,9 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         scoring = seconds_per_candidate(model, problem.validation)
         if not discovery.config.profiler.exact:
             scoring /= _RACING_SAVES[discovery.config.profiler.told]
-        parts = {"propose": sum(run.steps * step + run.candidates * scoring for run in runs)}
+        besides = scoring * sum(run.candidates for run in runs)
+    training = step * sum(run.steps for run in runs)
+    parts = {"propose": training + besides}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
     finalists = problem.count_orders(discovery.search.finalists + len(_beside_proposals(problem, discovery.also)))
@@ -254,36 +280,29 @@ def estimated_seconds(discovery: Discovery, problem: SearchProblem) -> dict[str,
         trainings = 2 if discovery.baseline else 1
         steps = trainings * final.config.training.steps
         parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
-    return parts
-
-
-def unsettled_seconds(estimate: dict[str, float], runs: Sequence[PlannedRun]) -> float:
-    """How much longer than the estimate the runs may take at most, if their trainings are late to settle."""
-    steps = sum(run.steps for run in runs)
-    return estimate["propose"] * sum(run.more_steps for run in runs) / steps if steps else 0.0
+    return Estimate(parts, training)
 
 
 def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
     """So many profiling runs, or steps, as fit into the seconds of exploring. Raises InputError if not even one does.
 
-    Half of the time of the first run must be there for a strategy that trains a model of its own: it takes fewer steps.
+    A strategy that trains a model of its own takes fewer steps, but at least half of those of its first run.
     """
-    estimate = estimated_seconds(dataclasses.replace(discovery, explore_only=True), problem)
+    estimate = estimated(dataclasses.replace(discovery, explore_only=True), problem)
     runs = discovery.search.plan(problem)
-    left = seconds - estimate["race"]
-    per_run = estimate["propose"] / max(1, len(runs))
+    left = seconds - estimate.parts["race"]
+    per_run = estimate.parts["propose"] / max(1, len(runs))
     own = isinstance(discovery.search, OwnModelSearch)
-    if left < per_run * (0.5 if own else 1.0):
-        needed = per_run + estimate["race"]
+    least = estimate.besides + estimate.training / max(1, len(runs)) / 2 if own else per_run
+    if left < least:
         raise InputError(
             f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
-            f"{needed:.0f} s here; give more, or fewer steps by --set"
+            f"{per_run + estimate.parts['race']:.0f} s here; give more, or fewer steps by --set"
         )
     if not runs:  # there is one order only
         return discovery.budget
-    if isinstance(discovery.search, OwnModelSearch):
-        besides = min(discovery.search.seconds_besides(problem), left / 2)
-        per_step = (estimate["propose"] - besides) / sum(run.steps for run in runs)
-        return dataclasses.replace(discovery.budget, steps=int((left - besides) / per_step))
+    if own:
+        steps = sum(run.steps for run in runs) * (left - estimate.besides) / estimate.training
+        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)))
     affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

@@ -96,7 +96,7 @@ def test_time_that_is_told(genorder: Genorder) -> None:
     plan = genorder(*command, "--dry-run", "--json").result()
     (planned,) = plan["runs"]
     assert (planned["steps"], planned["more_steps"]) == (24 + 200, 2 * 180 + 48 + 96)
-    assert plan["unsettled_seconds"] == pytest.approx(plan["estimated_seconds"]["propose"] * 504 / 224)
+    assert 0 < plan["unsettled_seconds"] < plan["estimated_seconds"]["propose"] * 504 / 224
     assert "up to" in genorder(*command, "--dry-run").err
     said = genorder(*command, "--explore-only", "--out", "r").err
     assert re.search(r"any-order: 1 run; about .* in all \(.*\); up to .* more if the search is late to settle\n", said)

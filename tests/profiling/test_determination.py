@@ -2,6 +2,7 @@
 said.
 """
 
+from collections.abc import Callable
 from itertools import combinations, permutations
 
 import numpy as np
@@ -17,7 +18,7 @@ from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import agreement as agreement_module
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source
-from genorder.profiling.determination import Determination, determine
+from genorder.profiling.determination import Determination, counting_seconds, determine
 from genorder.profiling.part_watch import PartWatch
 from made_data import TOKENS, encoded
 
@@ -301,6 +302,16 @@ def test_targets_of_several_lengths() -> None:
 def test_few_samples() -> None:
     assert determine(encoded(drawn(1, 3), drawn(1, 3)), AgreementConfig()) is None
     assert determine(encoded(drawn(50, 3), drawn(50, 3, seed=1)), AgreementConfig()) is None
+
+
+@pytest.mark.parametrize(
+    ("positions", "made"),
+    [(0, sums), (1, sums), (3, sums), (3, lambda: encoded(np.zeros((50, 0), int), np.zeros((50, 1), int)))],
+)
+def test_its_time_can_be_told_before(positions: int, made: Callable[[], EncodedDataset]) -> None:
+    config = AgreementConfig(positions=positions)
+    seconds = counting_seconds(made(), config)
+    assert (seconds > 0) == (positions > 0)
 
 
 def test_a_request_to_stop_is_heeded() -> None:

@@ -32,6 +32,16 @@ def test_it_tells_twice_a_second_of_each_part(monkeypatch: pytest.MonkeyPatch) -
     assert told[0][1].seconds_left == pytest.approx(0.7)
 
 
+def test_a_part_that_comes_again_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = Clock(), []
+    monkeypatch.setattr(part_watch, "time", clock)
+    watch = PartWatch(lambda part, progress: told.append(progress))
+    for now, done in ((0.0, 0), (1.0, 3), (601.0, 0), (602.0, 1)):  # a training of ten minutes in between
+        clock.now = now
+        watch("constructing", done, 4)
+    assert told == [Progress(3, 4, None, 1.0), Progress(1, 4, None, 1.0)]
+
+
 def test_who_asks_to_stop_is_heard_at_once() -> None:
     stop = StopRequest()
     watch = PartWatch(stop=stop)

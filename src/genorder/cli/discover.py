@@ -16,7 +16,7 @@ from genorder.cli.console import (
 )
 from genorder.cli.discovery_screen import DiscoveryScreen, show_discovery
 from genorder.cli.reporting import kept
-from genorder.discovery import estimated_seconds, new_problem, unsettled_seconds
+from genorder.discovery import estimated, new_problem
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, deduplicated, parse_before, parse_candidates, parse_order
@@ -128,13 +128,13 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
     )
     run = within_time(run, directory)
     problem = new_problem(run.discovery, directory)
-    estimate = estimated_seconds(run.discovery, problem)
+    estimate = estimated(run.discovery, problem)
     runs = run.discovery.search.plan(problem)
     if problem.constraints:
         say(f"orders that are allowed: {problem.constraints}")
-    parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.items())
-    total = duration(sum(estimate.values()))
-    more = _more(unsettled_seconds(estimate, runs))
+    parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.parts.items())
+    more = _more(estimate.unsettled(runs))
+    total = duration(estimate.total)
     say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts}){more}")
     if not run.discovery.explore_only:
         final = run.discovery.config.final
@@ -147,20 +147,20 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
         board_in(directory.path, tensorboard, run.source.names.targets) as board,
         progress_line() as line,
     ):
-        shown = DiscoveryScreen(line, run.source, estimate, baseline=run.discovery.baseline)
+        shown = DiscoveryScreen(line, run.source, estimate.parts, baseline=run.discovery.baseline)
         return discover_in(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
 
 
 def _plan(run: DiscoveryRun) -> dict[str, Any]:
     with scratch_problem(run) as problem:
         problem.budget = run.decided or problem.budget
-        estimate = estimated_seconds(run.discovery, problem)
+        estimate = estimated(run.discovery, problem)
         runs = run.discovery.search.plan(problem)
     return {
         **run.place.described,
         "runs": [vars(planned) for planned in runs],
-        "estimated_seconds": {**estimate, "total": sum(estimate.values())},
-        "unsettled_seconds": unsettled_seconds(estimate, runs),
+        "estimated_seconds": {**estimate.parts, "total": estimate.total},
+        "unsettled_seconds": estimate.unsettled(runs),
     }
 
 

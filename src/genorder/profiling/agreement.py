@@ -164,9 +164,7 @@ class Agreement:
         """pairs_2M of samples that agree in the positions: each with one that does, and has about as many targets."""
         key_N = self._key(positions, rows)
         by_length_N = key_N * (self._targets + 1) + self._lengths_N[: len(key_N)]
-        sorted_N = (
-            by_length_N.argsort()
-        )  # not a stable sort: all that agree are compared along a chain, in any sequence
+        sorted_N = by_length_N.argsort()  # all that agree are compared along a chain: in which sequence does not matter
         same_M = np.flatnonzero(np.diff(key_N[sorted_N]) == 0)
         return np.stack([sorted_N[same_M], sorted_N[same_M + 1]])
 

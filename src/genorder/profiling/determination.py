@@ -7,10 +7,10 @@ samples agree, are silent here, and left to the models that are trained.
 """
 
 import heapq
+import random
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import final
 
 from genorder.data import EncodedDataset
@@ -18,7 +18,7 @@ from genorder.orders import Constraints, Order
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source, TooManyRelations
 from genorder.profiling.part_watch import PartWatch
 
-_TIMED_SAMPLES, _TIMED_PAIRS = 10_000, 50  # by which the time that counting takes is estimated
+_TIMED_SAMPLES, _TIMED_PAIRS, _TIMED_SECONDS = 10_000, 50, 0.3  # by which the time that counting takes is estimated
 
 
 def determine(train: EncodedDataset, config: AgreementConfig, watch: PartWatch | None = None) -> "Determination | None":
@@ -45,17 +45,32 @@ def counting_seconds(train: EncodedDataset, config: AgreementConfig) -> float:
     few = min(samples, _TIMED_SAMPLES)
     started = time.monotonic()
     agreement = Agreement(train, config.model_copy(update={"samples": few}))
-    prepared = time.monotonic()
-    largest = max(
-        size for size in range(min(2, config.positions) + 1) if not size or agreement.sets(size) <= config.sets
-    )
+    whole = (time.monotonic() - started) * samples / few
     positions = train.input_width + train.target_width
-    pairs = list(combinations(range(positions), 2))
-    timed = pairs[:: max(1, len(pairs) // _TIMED_PAIRS)]
-    for pair in timed:
-        agreement.determined_by(pair)
-    each = (time.monotonic() - prepared) / max(1, len(timed))
-    return (prepared - started) * samples / few + each * agreement.sets(largest)
+    rng = random.Random(0)
+    pairs = [tuple(sorted(rng.sample(range(positions), 2))) for _ in range(_TIMED_PAIRS if positions > 1 else 0)]
+    # Smaller sets come first: what they explain is not looked for in pairs.
+    by_size: list[list[tuple[int, ...]]] = [[()], [(position,) for position in range(positions)], pairs]
+    for size, timed in enumerate(by_size[: config.positions + 1]):
+        if not timed or agreement.sets(size) > config.sets:
+            break
+        each = _seconds_each(agreement, timed)
+        if each is None:
+            break
+        whole += each * (agreement.sets(size) - agreement.sets(size - 1))
+    return whole
+
+
+def _seconds_each(agreement: Agreement, timed: Sequence[tuple[int, ...]]) -> float | None:
+    """Of as many of these sets as fit into some time; none where there are too many relations."""
+    began, tried = time.monotonic(), 0
+    try:
+        while tried < len(timed) and time.monotonic() - began <= _TIMED_SECONDS:
+            agreement.determined_by(timed[tried])
+            tried += 1
+    except TooManyRelations:
+        return None
+    return (time.monotonic() - began) / tried
 
 
 @final

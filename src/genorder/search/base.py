@@ -43,6 +43,8 @@ class Budget:
             raise InputError(f"a budget of {self.runs} profiling runs is too small: a search needs at least one")
         if self.candidates is not None and self.candidates < 2:
             raise InputError(f"a budget of {self.candidates} candidates per run is too small: expected at least 2")
+        if self.steps is not None and self.steps < 1:
+            raise InputError(f"a budget of {self.steps} training steps is too small: expected at least 1")
 
 
 @final

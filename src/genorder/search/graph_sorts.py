@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import final
 
 from genorder.orders import Constraints, Order
+from genorder.profiling.part_watch import PartWatch
 from genorder.search.regular_sort import regular_sequence
 
 Edge = tuple[int, int]  # a target, and one that is computed from it
@@ -19,9 +20,11 @@ def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constrai
     return [graph.by_levels(), graph.by_parents()]
 
 
-def regular_sort(order: Order, edges: Iterable[Edge], constraints: Constraints) -> Order:
+def regular_sort(
+    order: Order, edges: Iterable[Edge], constraints: Constraints, watch: PartWatch | None = None
+) -> Order:
     """With few kinds of distances from a target to its parents, and many next to one: see regular_sort.py."""
-    return _UnitGraph(order, edges, constraints).regular()
+    return _UnitGraph(order, edges, constraints).regular(watch)
 
 
 @final
@@ -81,5 +84,5 @@ class _UnitGraph:
 
         return self._to_order(self._sorted(choose))
 
-    def regular(self) -> Order:
-        return self._to_order(regular_sequence(self._parents))
+    def regular(self, watch: PartWatch | None) -> Order:
+        return self._to_order(regular_sequence(self._parents, watch))

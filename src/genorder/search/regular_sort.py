@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+from genorder.profiling.part_watch import PartWatch
+
 Kind = tuple[int, ...]  # distances from a node to its parents, ascending
 
-_BEAM = 400  # ways to begin that are kept
-_MOST_LOOKS = 300_000  # at a node that might come next, in all
+_BEAM = 400  # ways to begin that are kept, at most
+_MOST_LOOKS = 300_000  # at a node that might come next, in all, as long as more than one way is kept
 _ENDING = 6  # nodes at the end by which ways to begin differ, though they have emitted the same
 _KNOWN_KIND, _NEXT_TO_PARENT, _FAR = 2.0, 1.0, -0.02  # what makes a node liked as the next
 _PRICE_OF_A_KIND = 3  # in nodes next to a parent: one kind fewer is worth so many of them
@@ -29,6 +31,7 @@ class _Beginning:
     """Of a sort: the nodes emitted, what may come next, and how well it is liked."""
 
     nodes: list[int]
+    emitted: int  # the same nodes as the bits of a number
     step_of: dict[int, int]
     missing: list[int]  # parents of each node that are not emitted yet
     available: list[int]
@@ -52,6 +55,7 @@ class _Beginning:
         free = [child for child in children if not missing[child]]
         return _Beginning(
             [*self.nodes, node],
+            self.emitted | 1 << node,
             {**self.step_of, node: len(self.nodes)},
             missing,
             sorted([*(other for other in self.available if other != node), *free]),
@@ -60,8 +64,9 @@ class _Beginning:
         )
 
 
-def regular_sequence(parents: Sequence[Sequence[int]]) -> list[int]:
-    """All nodes, each behind its parents; no less regular than by their numbers. What stands apart comes first."""
+def regular_sequence(parents: Sequence[Sequence[int]], watch: PartWatch | None = None) -> list[int]:
+    """All nodes, each behind its parents; no less regular than by their numbers, among those nodes that have edges."""
+    watch = watch or PartWatch()
     children: list[list[int]] = [[] for _ in parents]
     for node, own in enumerate(parents):
         for parent in own:
@@ -70,8 +75,10 @@ def regular_sequence(parents: Sequence[Sequence[int]]) -> list[int]:
     apart = [node for node in roots if not children[node]]
     first = {node: step for step, node in enumerate(apart)}
     joined = [node for node in roots if children[node]]
-    beginnings = [_Beginning(apart, first, [len(own) for own in parents], joined, Counter(), 0.0)]
-    for _ in range(len(parents) - len(apart)):
+    emitted = sum(1 << node for node in apart)
+    beginnings = [_Beginning(apart, emitted, first, [len(own) for own in parents], joined, Counter(), 0.0)]
+    for done in range(len(apart), len(parents)):
+        watch("sorting the graph", done, len(parents))
         looks = sum(len(beginning.available) for beginning in beginnings)
         most = min(_BEAM, max(1, _MOST_LOOKS * len(beginnings) // (looks * len(parents))))
         beginnings = [
@@ -87,13 +94,12 @@ _Grown = tuple[float, _Beginning, int, Kind]
 
 def _grown(beginnings: Sequence[_Beginning], parents: Sequence[Sequence[int]]) -> list[_Grown]:
     """All of them by one node more; of those that have emitted the same and end alike, the best one."""
-    found: dict[tuple[frozenset[int], tuple[int, ...]], _Grown] = {}
+    found: dict[tuple[int, tuple[int, ...]], _Grown] = {}
     for beginning in beginnings:
-        emitted = frozenset(beginning.nodes)
         for node in beginning.available:
             kind = beginning.kind(parents[node])
             liking = beginning.liking_with(kind)
-            key = (emitted | {node}, (*beginning.nodes[-_ENDING:], node))
+            key = (beginning.emitted | 1 << node, (*beginning.nodes[-_ENDING:], node))
             if key not in found or liking > found[key][0]:
                 found[key] = (liking, beginning, node, kind)
     return list(found.values())

@@ -59,7 +59,8 @@ class Rounds:
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._watch = PartWatch(problem.on_progress, problem.stop)
         self._determination = determination
-        self._determined = self._counted_order()
+        with self._timed():
+            self._determined = self._counted_order()
 
     def _counted_order(self) -> Order | None:
         """In which each target is determined by what comes before it, and as regular as can be found."""
@@ -68,7 +69,7 @@ class Rounds:
         if found is None or order is None:
             return None
         edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
-        return regular_sort(order, edges, constraints)
+        return regular_sort(order, edges, constraints, self._watch)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -179,7 +180,7 @@ class Rounds:
             edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
             others += topological_sorts(best, edges, self._problem.constraints) if reading.learnt else []
             if reading.learnt and not self._determined:
-                others.append(regular_sort(best, edges, self._problem.constraints))
+                others.append(regular_sort(best, edges, self._problem.constraints, self._watch))
             rows = proposals(reading, oracle, others)[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
