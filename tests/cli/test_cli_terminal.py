@@ -86,8 +86,11 @@ def test_train(tmp_path: Path) -> None:
 
 def test_elsewhere_the_same_in_lines(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genorder.cli.console._PLAIN_LINE_SECONDS", 0.0)
+    monkeypatch.setattr("genorder.profiling.part_watch._TELL_SECONDS", 0.0)
     shown = genorder("discover", *SQUARE_4, "--threads", 1, *changes(LONGER), "--out", "r")
     assert shown.code == 0
     lines = shown.err.splitlines()
+    for part in ("comparing samples that agree in 1", "constructing greedily", "measuring margins"):
+        assert matching(rf"^{part}: \d+ of \d+ done, {LEFT} left, about {LEFT} left in all$", lines), part
     assert matching(rf"^any-order 1, round 1: step 20/60, loss \S+, {LEFT} left, about {LEFT} left in all$", lines)
     assert matching(rf"^race, round 1: 1 of \d done, loss \S+, best [\d -]+ \(.*\), {LEFT} left, about", lines)

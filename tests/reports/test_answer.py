@@ -127,7 +127,7 @@ def test_wording() -> None:
             "a\\u001bb: step 3 of 9, loss 0.5000, 1 min 1 s",
         ),
         ({"stage": "train", "step": 3}, ""),
-        ({"stage": "train", "step": 3, "steps": 9, "loss": None}, ""),
+        ({"stage": "counting", "step": 3, "steps": 9, "loss": None, "seconds": 61}, "counting: 3 of 9 done, 1 min 1 s"),
         ({"jobs": 3}, ""),
         ({"stage": "train", "step": 3, "steps": 9, "loss": 0.5, "seconds": float("inf")}, ""),
         ({}, ""),

@@ -181,6 +181,12 @@ def test_steps_that_come_again_replace_the_earlier_ones(tmp_path: Path) -> None:
     assert found[LOSS] == [(step, 1.0 if step < 60 else 2.0) for step in range(20, 201, 20)]
 
 
+def test_what_trains_nothing_is_not_on_the_board(tmp_path: Path) -> None:
+    with Board(tmp_path) as board:
+        board.progress("constructing greedily", Progress(3, 9, None, 1.0))
+    assert not list(tmp_path.rglob("*tfevents*"))
+
+
 def test_names_of_folders_stay_inside(tmp_path: Path) -> None:
     with Board(tmp_path / "b", ["<b>", "a\nb"]) as board:
         for name in ("../../out", "/etc", "a/b", "..", "x" * 300, "\x1b[31m"):
