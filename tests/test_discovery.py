@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -12,25 +12,14 @@ import pytest
 import torch
 
 from genorder import discovery as module
-from genorder.discovery import (
-    Discovery,
-    Estimate,
-    budget_within,
-    discover,
-    estimated,
-    new_problem,
-    surpassing,
-    undecided,
-)
-from genorder.errors import GenorderError, InputError, Interrupted
+from genorder.discovery import Discovery, discover, surpassing, undecided
+from genorder.errors import GenorderError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
 from genorder.presets import DiscoveryConfig, resolve_discovery
 from genorder.profiling import Contestant, RaceResult
 from genorder.search import (
     MOST_PROPOSALS,
-    AnyOrder,
-    Budget,
     GlobalLocal,
     PlannedRun,
     Proposal,
@@ -203,20 +192,6 @@ def test_a_proposal_that_had_to_be_repaired_has_no_loss(tmp_path: Path) -> None:
     assert proposed == [([0, 1, 2, 3], None), ([0, 2, 1, 3], 0.5)]
 
 
-@pytest.mark.parametrize("search", [SEARCH, AnyOrder()], ids=lambda search: search.name)
-@pytest.mark.parametrize("constraints", [Constraints(keep_first=1), Constraints(keep_first=3)], ids=str)
-def test_estimates_under_constraints(tmp_path: Path, search: Search, constraints: Constraints) -> None:
-    """One of them leaves a single order: nothing to propose, and a race of one."""
-    free, discovery = small(search), small(search, constraints=constraints)
-    with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(discovery, directory)
-        estimate = estimated(discovery, problem).parts
-        assert all(seconds >= 0 and math.isfinite(seconds) for seconds in estimate.values())
-        assert (estimate["propose"] == 0) == (constraints.keep_first == 3)
-        assert (budget_within(3600, discovery, problem) == Budget()) == (constraints.keep_first == 3)
-        assert len(discovery.search.plan(problem)) <= len(free.search.plan(new_problem(free, directory)))
-
-
 def test_explore_only(tmp_path: Path) -> None:
     result = found_in(tmp_path / "run", small(explore_only=True))
     assert set(result["seconds"]) == {"propose", "race", "total"}
@@ -283,61 +258,6 @@ def test_seeds_differ(tmp_path: Path) -> None:
     )
     assert first == again
     assert first["proposed"] != other["proposed"]
-
-
-def test_estimates(tmp_path: Path) -> None:
-    discovery = small()
-    with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(discovery, directory)
-        whole, alone, exploring = (
-            estimated(changed, problem).parts
-            for changed in (discovery, replace(discovery, baseline=False), replace(discovery, explore_only=True))
-        )
-        assert problem.journal.jobs() == []
-    assert set(whole) == set(alone) == {"propose", "race", "train"}
-    assert set(exploring) == {"propose", "race"}
-    assert all(seconds > 0 and math.isfinite(seconds) for seconds in whole.values())
-
-
-@pytest.mark.parametrize(
-    ("seconds", "allowed", "runs"), [(34.0, None, 2), (100.0, None, 9), (100.0, 3, 3), (20.0, None, 1)]
-)
-def test_runs_that_fit_into_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, allowed: int | None, runs: int
-) -> None:
-    """The race takes 10 seconds here, and each of the four planned runs 10."""
-    monkeypatch.setattr(module, "estimated", lambda *_: Estimate({"propose": 40.0, "race": 10.0}, training=30.0))
-    discovery = small(budget=Budget(runs=allowed, candidates=99))
-    with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(replace(discovery, budget=Budget()), directory)
-        assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
-        with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
-            budget_within(19, discovery, problem)
-
-
-@pytest.mark.parametrize(("seconds", "steps"), [(115.0, 112), (215.0, 1312), (75.5, None), (9.0, None)])
-def test_steps_that_fit_into_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int | None
-) -> None:
-    """The race takes 10 seconds and what comes beside training 65.5, whatever the steps; the planned steps 30."""
-    discovery = small(AnyOrder(outward=False, rounds=1))
-    with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(discovery, directory)
-        planned = sum(run.steps for run in discovery.search.plan(problem))
-        estimate = Estimate({"propose": 65.5 + planned / 12, "race": 10.0}, training=planned / 12)
-        monkeypatch.setattr(module, "estimated", lambda *_: estimate)
-        if steps is None:
-            with pytest.raises(InputError, match="is too small"):
-                budget_within(seconds, discovery, problem)
-        else:
-            assert budget_within(seconds, discovery, problem) == Budget(steps=int(12 * (seconds - 75.5)))
-
-
-def test_what_is_late_to_settle_takes_its_training_longer() -> None:
-    estimate = Estimate({"propose": 40.0, "race": 10.0}, training=30.0)
-    assert (estimate.total, estimate.besides) == (50.0, 10.0)
-    assert estimate.unsettled([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
-    assert estimate.unsettled([]) == 0.0
 
 
 def contestant(order: Order, loss: float, *, left_after: int | None = None, tied: bool = False) -> Contestant:

@@ -16,8 +16,9 @@ from genorder.cli.console import (
 )
 from genorder.cli.discovery_screen import DiscoveryScreen, show_discovery
 from genorder.cli.reporting import kept
-from genorder.discovery import estimated, new_problem
+from genorder.discovery import new_problem
 from genorder.errors import InputError
+from genorder.estimates import estimated
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, deduplicated, parse_before, parse_candidates, parse_order
 from genorder.presets import flat_settings, resolve_discovery

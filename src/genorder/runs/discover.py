@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from genorder.discovery import Discovery, Watcher, budget_within, discover, new_problem
+from genorder.discovery import Discovery, Watcher, discover, new_problem
 from genorder.errors import InputError
+from genorder.estimates import budget_within
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, read_orders
 from genorder.presets import DiscoveryConfig, parse_setting

@@ -1,0 +1,94 @@
+"""How long a discovery will take on this machine, and how much of a search fits into a time."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import final
+
+from genorder.discovery import Discovery, beside_proposals
+from genorder.errors import InputError
+from genorder.fixed_order import seconds_per_step
+from genorder.orders import Order
+from genorder.profiling import race_steps, seconds_per_candidate
+from genorder.search import Budget, OwnModelSearch, PlannedRun, SearchProblem
+
+# What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
+# `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
+_RACING_SAVES = {True: 20.0, False: 4.0}
+
+
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """In seconds. Rough: how much scoring and racing can skip is not known yet."""
+
+    parts: dict[str, float]  # propose, race, train
+    training: float  # of proposing, what grows with the steps that are trained
+
+    @property
+    def total(self) -> float:
+        return sum(self.parts.values())
+
+    @property
+    def besides(self) -> float:
+        """Of proposing, what takes as long whatever the steps."""
+        return self.parts["propose"] - self.training
+
+    def unsettled(self, runs: Sequence[PlannedRun]) -> float:
+        """How much longer these runs may take at most, if their trainings are late to settle."""
+        steps = sum(run.steps for run in runs)
+        return self.training * sum(run.more_steps for run in runs) / steps if steps else 0.0
+
+
+def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
+    """From real steps on this machine."""
+    final = discovery.final_run(Order.forward(problem.length))
+    runs = discovery.search.plan(problem)
+    besides = 0.0
+    if isinstance(discovery.search, OwnModelSearch):
+        step = discovery.search.seconds_per_step(problem)
+        besides = discovery.search.seconds_besides(problem)
+    else:
+        explorer = dataclasses.replace(final, config=discovery.config.profiling_run())
+        model = explorer.new_model()
+        step = seconds_per_step(explorer, model, budget=1.0)
+        scoring = seconds_per_candidate(model, problem.validation)
+        if not discovery.config.profiler.exact:
+            scoring /= _RACING_SAVES[discovery.config.profiler.told]
+        besides = scoring * sum(run.candidates for run in runs)
+    training = step * sum(run.steps for run in runs)
+    parts = {"propose": training + besides}
+    racer = dataclasses.replace(final, config=discovery.config.race_run())
+    race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
+    finalists = problem.count_orders(discovery.search.finalists + len(beside_proposals(problem, discovery.also)))
+    parts["race"] = race_step * race_steps(discovery.config.race, finalists)
+    if not discovery.explore_only:
+        trainings = 2 if discovery.baseline else 1
+        steps = trainings * final.config.training.steps
+        parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
+    return Estimate(parts, training)
+
+
+def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
+    """So many profiling runs, or steps, as fit into the seconds of exploring. Raises InputError if not even one does.
+
+    A strategy that trains a model of its own takes fewer steps, but at least half of those of its first run.
+    """
+    estimate = estimated(dataclasses.replace(discovery, explore_only=True), problem)
+    runs = discovery.search.plan(problem)
+    left = seconds - estimate.parts["race"]
+    per_run = estimate.parts["propose"] / max(1, len(runs))
+    own = isinstance(discovery.search, OwnModelSearch)
+    least = estimate.besides + estimate.training / max(1, len(runs)) / 2 if own else per_run
+    if left < least:
+        raise InputError(
+            f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
+            f"{per_run + estimate.parts['race']:.0f} s here; give more, or fewer steps by --set"
+        )
+    if not runs:  # there is one order only
+        return discovery.budget
+    if own:
+        steps = sum(run.steps for run in runs) * (left - estimate.besides) / estimate.training
+        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)))
+    affordable = int(left / per_run) if per_run else len(runs)
+    return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

@@ -1,0 +1,84 @@
+"""How long a discovery will take, and how much of it fits into a time."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from genorder import estimates as module
+from genorder.discovery import new_problem
+from genorder.errors import InputError
+from genorder.estimates import Estimate, budget_within, estimated
+from genorder.orders import Constraints
+from genorder.search import AnyOrder, Budget, PlannedRun, Search
+from test_discovery import SEARCH, run_directory, small
+
+
+@pytest.mark.parametrize("search", [SEARCH, AnyOrder()], ids=lambda search: search.name)
+@pytest.mark.parametrize("constraints", [Constraints(keep_first=1), Constraints(keep_first=3)], ids=str)
+def test_estimates_under_constraints(tmp_path: Path, search: Search, constraints: Constraints) -> None:
+    """One of them leaves a single order: nothing to propose, and a race of one."""
+    free, discovery = small(search), small(search, constraints=constraints)
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        estimate = estimated(discovery, problem).parts
+        assert all(seconds >= 0 and math.isfinite(seconds) for seconds in estimate.values())
+        assert (estimate["propose"] == 0) == (constraints.keep_first == 3)
+        assert (budget_within(3600, discovery, problem) == Budget()) == (constraints.keep_first == 3)
+        assert len(discovery.search.plan(problem)) <= len(free.search.plan(new_problem(free, directory)))
+
+
+def test_estimates(tmp_path: Path) -> None:
+    discovery = small()
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        whole, alone, exploring = (
+            estimated(changed, problem).parts
+            for changed in (discovery, replace(discovery, baseline=False), replace(discovery, explore_only=True))
+        )
+        assert problem.journal.jobs() == []
+    assert set(whole) == set(alone) == {"propose", "race", "train"}
+    assert set(exploring) == {"propose", "race"}
+    assert all(seconds > 0 and math.isfinite(seconds) for seconds in whole.values())
+
+
+@pytest.mark.parametrize(
+    ("seconds", "allowed", "runs"), [(34.0, None, 2), (100.0, None, 9), (100.0, 3, 3), (20.0, None, 1)]
+)
+def test_runs_that_fit_into_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, allowed: int | None, runs: int
+) -> None:
+    """The race takes 10 seconds here, and each of the four planned runs 10."""
+    monkeypatch.setattr(module, "estimated", lambda *_: Estimate({"propose": 40.0, "race": 10.0}, training=30.0))
+    discovery = small(budget=Budget(runs=allowed, candidates=99))
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(replace(discovery, budget=Budget()), directory)
+        assert budget_within(seconds, discovery, problem) == Budget(runs=runs, candidates=99)
+        with pytest.raises(InputError, match="--budget 19 s is too small for one profiling run and the race after it"):
+            budget_within(19, discovery, problem)
+
+
+@pytest.mark.parametrize(("seconds", "steps"), [(115.0, 474), (215.0, 1674), (75.5, None), (9.0, None)])
+def test_steps_that_fit_into_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int | None
+) -> None:
+    """The race takes 10 seconds and what comes beside training 65.5, whatever the steps; twelve steps take one."""
+    discovery = small(AnyOrder(outward=False, rounds=1))
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        planned = sum(run.steps for run in discovery.search.plan(problem))
+        estimate = Estimate({"propose": 65.5 + planned / 12, "race": 10.0}, training=planned / 12)
+        monkeypatch.setattr(module, "estimated", lambda *_: estimate)
+        if steps is None:
+            with pytest.raises(InputError, match="is too small"):
+                budget_within(seconds, discovery, problem)
+        else:
+            assert budget_within(seconds, discovery, problem) == Budget(steps=steps)
+
+
+def test_what_is_late_to_settle_takes_its_training_longer() -> None:
+    estimate = Estimate({"propose": 40.0, "race": 10.0}, training=30.0)
+    assert (estimate.total, estimate.besides) == (50.0, 10.0)
+    assert estimate.unsettled([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
+    assert estimate.unsettled([]) == 0.0
