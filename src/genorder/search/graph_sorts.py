@@ -4,14 +4,23 @@ All of them keep to the constraints. Where they leave a choice, the order that t
 renaming the columns renames the sorts.
 """
 
-from collections.abc import Callable, Iterable
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import cycle
 from typing import final
 
 from genorder.orders import Constraints, Order
 from genorder.profiling.part_watch import PartWatch
-from genorder.search.regular_sort import regular_sequence
 
 Edge = tuple[int, int]  # a target, and one that is computed from it
+
+_MOST_LOOKS = 4_000_000  # at a target that might come next, in all sorts that are tried for a regular one
+_PATIENCE = 300  # times the number of targets, that sorts are tried without finding a better one
+_TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
+_PRICE_OF_A_KIND = 3  # in targets next to a parent: one kind fewer is worth so many of them
+_KNOWN_KIND, _NEXT_TO_PARENT, _FAR = 2.0, 1.0, -0.1  # what makes a target likely to be chosen
 
 
 def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constraints) -> list[Order]:
@@ -23,8 +32,11 @@ def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constrai
 def regular_sort(
     order: Order, edges: Iterable[Edge], constraints: Constraints, watch: PartWatch | None = None
 ) -> Order:
-    """With few kinds of distances from a target to its parents, and many next to one: see regular_sort.py."""
-    return _UnitGraph(order, edges, constraints).regular(watch)
+    """With as few kinds of distances from a target to its parents as can be found, and many next to one.
+
+    A Transformer learns to look so many tokens back; the fewer kinds of that there are, the sooner.
+    """
+    return _UnitGraph(order, edges, constraints).regular(watch or PartWatch())
 
 
 @final
@@ -84,5 +96,53 @@ class _UnitGraph:
 
         return self._to_order(self._sorted(choose))
 
-    def regular(self, watch: PartWatch | None) -> Order:
-        return self._to_order(regular_sequence(self._parents, watch))
+    def regular(self, watch: PartWatch) -> Order:
+        """The best of many that are sorted with some chance, and of the order itself."""
+        places = range(len(self._parents))
+        rng = random.Random(0)
+        best, least = list(places), self._irregularity(places)
+        looks, waited = 0, 0
+        for temperature in cycle(_TEMPERATURES):
+            watch("sorting the graph", looks, _MOST_LOOKS)
+            tried, looked = self._regular(rng, temperature)
+            looks, waited = looks + looked, waited + 1
+            if (irregularity := self._irregularity(tried)) < least:
+                best, least, waited = tried, irregularity, 0
+            if looked <= len(places) or looks > _MOST_LOOKS or waited > _PATIENCE * len(places):
+                break  # the first where there is no choice
+        return self._to_order(best)
+
+    def _regular(self, rng: random.Random, temperature: float) -> tuple[list[int], int]:
+        """One of them, and how many times a target was looked at."""
+        seen: Counter[tuple[int, ...]] = Counter()
+        looks = 0
+
+        def choose(step: int, step_of: dict[int, int], available: list[int]) -> int:
+            nonlocal looks
+            looks += len(available)
+            found = [self._distances(place, step, step_of) for place in available]
+            likings = [_liking(distances, seen[distances]) + temperature * _gumbel(rng) for distances in found]
+            index = max(range(len(available)), key=likings.__getitem__)
+            seen[found[index]] += 1
+            return available[index]
+
+        return self._sorted(choose), looks
+
+    def _distances(self, place: int, step: int, step_of: dict[int, int]) -> tuple[int, ...]:
+        return tuple(sorted(step - step_of[parent] for parent in self._parents[place]))
+
+    def _irregularity(self, places: Sequence[int]) -> int:
+        step_of = {place: step for step, place in enumerate(places)}
+        kinds = [self._distances(place, step, step_of) for step, place in enumerate(places) if self._parents[place]]
+        return _PRICE_OF_A_KIND * len(set(kinds)) - sum(1 in kind for kind in kinds)
+
+
+def _liking(distances: tuple[int, ...], times: int) -> float:
+    """Of a target at such distances from its parents, which have been seen so many times."""
+    far = sum(distances) / max(1, len(distances))
+    return _KNOWN_KIND * math.log1p(times) + _NEXT_TO_PARENT * (1 in distances) + _FAR * far
+
+
+def _gumbel(rng: random.Random) -> float:
+    """Added to the logarithms of weights, the greatest is drawn by weight."""
+    return -math.log(-math.log(max(rng.random(), 1e-300)))
