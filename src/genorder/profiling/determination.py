@@ -16,6 +16,7 @@ from typing import final
 from genorder.data import EncodedDataset
 from genorder.orders import Constraints, Order
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source, TooManyRelations
+from genorder.profiling.lines import Lines, Reads, find_lines
 from genorder.profiling.part_watch import PartWatch
 
 _TIMED_SAMPLES, _TIMED_PAIRS, _TIMED_SECONDS = 10_000, 50, 0.3  # by which the time that counting takes is estimated
@@ -31,7 +32,7 @@ def determine(train: EncodedDataset, config: AgreementConfig, watch: PartWatch |
             return None
         try:
             if agreement.reach_all(size):
-                return Determination(train.input_width, agreement.sources(size))
+                return Determination(train.input_width, agreement.sources(size)).in_lines()
         except TooManyRelations:
             return None
     return None
@@ -76,17 +77,21 @@ def _seconds_each(agreement: Agreement, timed: Sequence[tuple[int, ...]]) -> flo
 @final
 @dataclass(frozen=True)
 class Determination:
-    """All that determines each target, the simplest first. There is an order in which each has a source before it."""
+    """All that determines each target, the simplest first. There is an order in which each has a source before it.
+
+    If the targets are variables over time, first that source of a target which is like those of the others in its line.
+    """
 
     inputs: int
     sources: tuple[tuple[Source, ...], ...]
+    lines: Lines | None = None
 
     def parents(self, source: Source) -> list[int]:
         """The targets among its positions."""
         return [position - self.inputs for position in source.positions if position >= self.inputs]
 
     def along(self, order: Order) -> list[Source] | None:
-        """For each target the simplest source among what comes before it; nothing if one of them has none."""
+        """For each target its first source among what comes before it; nothing if one of them has none."""
         step_of = order.inverse()
         found = [
             next((s for s in sources if all(step_of[parent] < step_of[target] for parent in self.parents(s))), None)
@@ -106,10 +111,26 @@ class Determination:
         found = self.along(order) or []
         return any(own is None or len(own.positions) > len(s.positions) for own, s in zip(alone, found, strict=True))
 
+    def in_lines(self) -> "Determination":
+        """The same, in the light of the lines that the targets form, if they do."""
+        sequence, chosen = self._explained()
+        sources = [_first(source, own) for source, own in zip(chosen, self.sources, strict=True)]
+        alternatives = [[self._reads(source) for source in own] for own in sources]
+        edges = [(parent, target) for target, source in enumerate(chosen) for parent in self.parents(source)]
+        lines = find_lines(alternatives, _sorted(edges, sequence.inverse()))
+        if lines is None:
+            return self
+        places = [own.index(reads) for own, reads in zip(alternatives, lines.reads, strict=True)]
+        ranked = (_first(own[place], own) for own, place in zip(sources, places, strict=True))
+        return Determination(self.inputs, tuple(ranked), lines)
+
+    def _reads(self, source: Source) -> Reads:
+        targets = frozenset(self.parents(source))
+        return Reads(targets, len(source.positions) - len(targets))
+
     def order(self, constraints: Constraints | None = None) -> Order | None:
         """One in which each target has a source before it, and simple ones; none where constraints forbid it."""
-        sequence, chosen = self._simplest_first()
-        self._simplify(chosen)
+        sequence, chosen = self._explained()
         edges = [(parent, target) for target, source in enumerate(chosen) for parent in self.parents(source)]
         best = _sorted(edges, sequence.inverse())
         step_of = best.inverse()
@@ -133,6 +154,12 @@ class Determination:
             known.add(target)
         return False, step_of[unit[0]]
 
+    def _explained(self) -> tuple[Order, list[Source]]:
+        """An order, and a source of each target before it."""
+        sequence, chosen = self._simplest_first()
+        self._simplify(chosen)
+        return sequence, chosen
+
     def _simplest_first(self) -> tuple[Order, list[Source]]:
         """From the inputs outwards, always by the simplest source of those left."""
         rows = [(target, source) for target, sources in enumerate(self.sources) for source in sources]
@@ -141,22 +168,28 @@ class Determination:
         for row, (_, source) in enumerate(rows):
             for parent in self.parents(source):
                 waiting[parent].append(row)
-        ready = [(rows[row][1].complexity, rows[row][0], row) for row, count in enumerate(missing) if not count]
+
+        def queued(row: int) -> tuple[bool, tuple[int, int, tuple[int, ...]], int, int]:
+            target, source = rows[row]
+            unlike = self.lines is not None and source != self.sources[target][0]
+            return unlike, source.complexity, target, row
+
+        ready = [queued(row) for row, count in enumerate(missing) if not count]
         heapq.heapify(ready)
         chosen: dict[int, Source] = {}
         while len(chosen) < len(self.sources):
-            _, target, found = heapq.heappop(ready)
+            _, _, target, found = heapq.heappop(ready)
             if target in chosen:
                 continue
             chosen[target] = rows[found][1]
             for row in waiting[target]:
                 missing[row] -= 1
                 if not missing[row]:
-                    heapq.heappush(ready, (rows[row][1].complexity, rows[row][0], row))
+                    heapq.heappush(ready, queued(row))
         return Order.of(chosen), [chosen[target] for target in range(len(self.sources))]
 
     def _simplify(self, chosen: list[Source]) -> None:
-        """Take a simpler source where that closes no circle, until there is none."""
+        """Take an earlier source where that closes no circle, until there is none."""
         changed = True
         while changed:
             changed = False
@@ -175,6 +208,11 @@ class Determination:
             found |= more
             waiting += more
         return found
+
+
+def _first(source: Source, sources: Sequence[Source]) -> tuple[Source, ...]:
+    """The same sources, with this one first."""
+    return source, *(other for other in sources if other != source)
 
 
 def _sorted(edges: Sequence[tuple[int, int]], step_of: Order) -> Order:

@@ -114,7 +114,7 @@ class AnyOrder(OwnModelSearch):
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, more sorts."""
-        orders = 4 if self.rounds == 1 else 6
+        orders = 6 if self.rounds == 1 else MOST_PROPOSALS
         return min(orders, problem.budget.candidates or orders)
 
     def propose(self, problem: SearchProblem) -> SearchResult:

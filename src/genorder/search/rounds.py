@@ -14,11 +14,13 @@ from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import Dependency, dependencies
 from genorder.profiling.determination import Determination
+from genorder.profiling.lines import Reads, find_lines
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import SearchProblem
 from genorder.search.graph_sorts import regular_sort, topological_sorts
+from genorder.search.periodic_sorts import periodic_sorts
 from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder
@@ -60,16 +62,19 @@ class Rounds:
         self._watch = PartWatch(problem.on_progress, problem.stop)
         self._determination = determination
         with self._timed():
-            self._determined = self._counted_order()
+            self._counted = self._counted_orders()
+        self._determined = self._counted[0] if self._counted else None
 
-    def _counted_order(self) -> Order | None:
-        """In which each target is determined by what comes before it, and as regular as can be found."""
+    def _counted_orders(self) -> list[Order]:
+        """In which each target is determined by what comes before it, as regular as can be found."""
         found, constraints = self._determination, self._problem.constraints
         order = found.order(constraints) if found else None
         if found is None or order is None:
-            return None
+            return []
+        if found.lines and (in_turns := periodic_sorts(found.lines, constraints)):
+            return in_turns
         edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
-        return regular_sort(order, edges, constraints, self._watch)
+        return [regular_sort(order, edges, constraints, self._watch)]
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -175,13 +180,9 @@ class Rounds:
         oracle, best = self._readings[reading], reading.orders[0]
         graph = self._graph(reading)
         with self._timed():
-            others = [self._determined] if self._determined else []
-            others += [other.orders[0] for other in self._readings if other is not reading and other.learnt]
-            edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-            others += topological_sorts(best, edges, self._problem.constraints) if reading.learnt else []
-            if reading.learnt and not self._determined:
-                others.append(regular_sort(best, edges, self._problem.constraints, self._watch))
-            rows = proposals(reading, oracle, others)[:most_orders]
+            others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
+            others += self._sorts(best, graph) if reading.learnt else []
+            rows = proposals(reading, oracle, [*self._counted, *others])[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
             **reading_to_dict(reading, oracle),
@@ -193,6 +194,20 @@ class Rounds:
             "construct_seconds": self._constructing,
             "steps": self._steps,
         }
+
+    def _sorts(self, best: Order, graph: Sequence[Dependency]) -> list[Order]:
+        """Of the graph, such as may be learnt sooner than the best order."""
+        constraints = self._problem.constraints
+        if self._counted and self._determination:
+            lines = self._determination.lines
+        else:
+            reads = {one.target: [Reads(frozenset(one.targets), len(one.inputs))] for one in graph}
+            lines = find_lines([reads[target] for target in range(len(best))], best)
+        if lines and (in_turns := periodic_sorts(lines, constraints)):
+            return in_turns
+        edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
+        regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
+        return [*topological_sorts(best, edges, constraints), *regular]
 
     def _graph(self, reading: Reading) -> list[Dependency]:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""

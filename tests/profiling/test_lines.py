@@ -1,0 +1,156 @@
+"""Targets that are variables over time are found to be, from what they read alone; others are not."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from any_order_helpers import task_data
+from hypothesis import given
+from hypothesis import strategies as st
+
+from genorder.orders import DependencyGraph, Order
+from genorder.orders.candidates import topological_sorts
+from genorder.profiling.agreement import AgreementConfig
+from genorder.profiling.determination import determine
+from genorder.profiling.lines import Lines, Reads, find_lines, places
+from genorder.tasks import hidden_order, make_task
+
+DELAYS = ("relu", "coupled-ring", "modular", "sine", "square", "mixed", "asymmetric")
+
+
+def read(*targets: int, inputs: int = 0) -> Reads:
+    return Reads(frozenset(targets), inputs)
+
+
+def sources_of(graph: DependencyGraph) -> list[list[Reads]]:
+    return [
+        [Reads(frozenset(graph.target_parents(target)), len(graph.input_parents[target]))]
+        for target in range(graph.targets)
+    ]
+
+
+def a_sort(graph: DependencyGraph, seed: int = 0) -> Order:
+    return topological_sorts(graph, 1, np.random.default_rng(seed))[0]
+
+
+def go_on(lines: Lines) -> bool:
+    """Beyond the first levels, does each target read what the one before it in its line did?"""
+    place_of = places(lines.rows)
+
+    def seen(target: int) -> set[tuple[int, int]]:
+        return {(place_of[target][0] - place_of[p][0], place_of[p][1]) for p in lines.reads[target].targets}
+
+    rows = lines.rows[2:]
+    return all(seen(one) == seen(other) for row, after in pairwise(rows) for one, other in zip(row, after, strict=True))
+
+
+@pytest.mark.parametrize("network", DELAYS)
+@pytest.mark.parametrize("hidden", [0, 1, 2])
+def test_the_variables_of_a_delay_network(network: str, hidden: int) -> None:
+    task = make_task(f"delay-{network}", "36")
+    true_of_column = hidden_order(task.lengths, hidden)
+    graph = task.dependencies().relabelled(true_of_column)
+    lines = find_lines(sources_of(graph), a_sort(graph, hidden))
+    assert lines is not None
+    assert sorted(target for row in lines.rows for target in row) == list(range(36))
+    assert go_on(lines)
+    if network != "coupled-ring":  # there, any turn of the ring does as well
+        variables = [{true_of_column[row[line]] % 4 for row in lines.rows} for line in range(4)]
+        assert sorted(variables, key=min) == [{0}, {1}, {2}, {3}]
+
+
+@pytest.mark.parametrize("network", DELAYS)
+def test_the_graph_that_is_counted_is_the_networks(network: str) -> None:
+    """On ReLU three late targets have a simpler source than those of their kind."""
+    data, train, _ = task_data(f"delay-{network}", "36", 1, train=60_000)
+    determination = determine(train, AgreementConfig())
+    assert determination is not None
+    assert determination.lines is not None
+    order = determination.order()
+    assert order is not None
+    chosen = determination.along(order)
+    assert chosen is not None
+    graph = data.graph_of_columns()
+    inputs = determination.inputs
+    assert [set(source.positions) for source in chosen] == [
+        {inputs + parent for parent in graph.target_parents(target)} | set(graph.input_parents[target])
+        for target in range(36)
+    ]
+
+
+def test_a_variable_that_is_never_shown() -> None:
+    """Of Hidden cause, c(9) and d(11) are the same in every sample: which is which, nothing tells."""
+    data, train, _ = task_data("delay-hidden-cause", "36", 1, train=60_000)
+    determination = determine(train, AgreementConfig())
+    assert determination is not None
+    assert determination.lines is not None
+    rows = [{data.true_of_column[target] for target in row} for row in determination.lines.rows]
+    twins = {26, 35}
+    assert [row - twins for row in rows] == [set(range(4 * t, 4 * t + 4)) - twins for t in range(9)]
+
+
+def two_lines(levels: int) -> list[list[Reads]]:
+    """u(t) from v(t - 1), v(t) from u(t - 1) and v(t - 1), as targets 0, 1, 2, ...; the first from inputs."""
+    first = [[read(inputs=1)], [read(inputs=2)]]
+    return first + [own for t in range(1, levels) for own in ([[read(2 * t - 1)], [read(2 * t - 2, 2 * t - 1)]])]
+
+
+def test_of_several_sources_that_of_its_kind_is_taken() -> None:
+    sources = two_lines(6)
+    sources[8] = [read(4), read(3), read(7)]  # u(4), the first two in a roundabout way
+    lines = find_lines(sources, Order.forward(12))
+    assert lines is not None
+    assert lines.rows == ((0, 1), (2, 3), (4, 5), (6, 7), (8, 9), (10, 11))
+    assert lines.reads[8] == read(7)
+
+
+def test_one_may_need_less_than_its_kind() -> None:
+    sources = two_lines(6)
+    sources[11] = [read(9)]
+    lines = find_lines(sources, Order.forward(12))
+    assert lines is not None
+    assert lines.rows[-1] == (10, 11)
+    assert lines.reads[11] == read(9)
+
+
+def test_an_input_that_becomes_a_target() -> None:
+    """u(t) from u(t - 4) and v(t - 1): the former is an input at first."""
+    sources: list[list[Reads]] = [[read(inputs=2)], [read(inputs=1)]]
+    for t in range(1, 8):
+        sources += [[read(2 * t - 1, inputs=1) if t < 4 else read(2 * t - 8, 2 * t - 1)], [read(2 * t - 2)]]
+    sources[12] = [read(7), read(4, 11)]
+    lines = find_lines(sources, Order.forward(16))
+    assert lines is not None
+    assert lines.rows == tuple((2 * t, 2 * t + 1) for t in range(8))
+    assert lines.reads[12] == read(4, 11)
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        [[read(inputs=1)], *([read(t)] for t in range(7))],  # a chain
+        [[read(inputs=1)]] * 6,  # no edges
+        two_lines(2),  # too few levels
+        [*two_lines(5), [read(0)]],  # one too many
+        [*two_lines(4), [read(0, 1)], [read(5)]],  # that does not go on
+        [[read(inputs=1)] for _ in range(6)] + [[read(t)] for t in range(12)],  # too many lines
+    ],
+)
+def test_where_there_are_no_lines(sources: list[list[Reads]]) -> None:
+    assert find_lines(sources, Order.forward(len(sources))) is None
+
+
+@given(st.integers(1, 4), st.integers(2, 6), st.integers(0, 10_000))
+def test_whatever_the_graph_lines_are_all_targets_by_their_own_sources(width: int, levels: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sources: list[list[Reads]] = []
+    for target in range(width * levels):
+        drawn = [rng.permutation(target)[: rng.integers(0, 3)].tolist() for _ in range(rng.integers(1, 4))]
+        sources.append([read(*parents, inputs=int(rng.integers(0, 2))) for parents in drawn])
+    lines = find_lines(sources, Order.forward(len(sources)))
+    if lines is not None:
+        assert sorted(target for row in lines.rows for target in row) == list(range(len(sources)))
+        level_of = {target: level for level, row in enumerate(lines.rows) for target in row}
+        for target, reads in enumerate(lines.reads):
+            assert reads in sources[target]
+            assert all(level_of[parent] < level_of[target] for parent in reads.targets)

@@ -1,0 +1,103 @@
+"""Variables take turns, no target before what it is computed from, and as many as can be right behind a parent."""
+
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+
+from genorder.orders import Constraints, DependencyGraph, Order, cost_ratio
+from genorder.orders.candidates import topological_sorts
+from genorder.profiling.lines import Lines, Reads, find_lines
+from genorder.search.periodic_sorts import periodic_sorts
+from genorder.tasks import hidden_order, make_task
+
+DELAYS = ("relu", "coupled-ring", "modular", "sine", "square", "mixed", "asymmetric")
+
+
+def lines_of(graph: DependencyGraph, sort: Order) -> Lines:
+    reads = (Reads(frozenset(graph.target_parents(t)), len(graph.input_parents[t])) for t in range(graph.targets))
+    lines = find_lines([[own] for own in reads], sort)
+    assert lines is not None
+    return lines
+
+
+def delay_lines(network: str, hidden: int) -> tuple[Lines, DependencyGraph, Order]:
+    task = make_task(f"delay-{network}", "36")
+    columns = hidden_order(task.lengths, hidden)
+    graph = task.dependencies().relabelled(columns)
+    return lines_of(graph, topological_sorts(graph, 1, np.random.default_rng(hidden))[0]), graph, columns
+
+
+def right_behind(order: Order, lines: Lines) -> int:
+    return sum(one in lines.reads[other].targets for one, other in pairwise(order))
+
+
+@pytest.mark.parametrize("network", DELAYS)
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_they_are_sorts_of_the_graph(network: str, hidden: int) -> None:
+    lines, graph, _ = delay_lines(network, hidden)
+    found = periodic_sorts(lines, Constraints())
+    assert len(found) == len(set(found)) == 4
+    assert [cost_ratio(order, graph) for order in found] == [1.0] * 4
+    behind = [right_behind(order, lines) for order in found]
+    assert behind == sorted(behind, reverse=True)
+
+
+@pytest.mark.parametrize("network", ["relu", "mixed", "asymmetric"])
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_the_best_designed_by_hand_is_among_them(network: str, hidden: int) -> None:
+    """Variable first: no other of the five has as many targets right behind a parent."""
+    lines, _, columns = delay_lines(network, hidden)
+    by_hand = make_task(f"delay-{network}", "36").hand_designed_orders()["variable_first_topological"]
+    assert by_hand in [columns.compose(order) for order in periodic_sorts(lines, Constraints())]
+
+
+def test_none_has_more_right_behind_a_parent_by_brute_force() -> None:
+    """Three variables: u from w and v before it, v from u, w from v two levels back and u."""
+    levels = 6
+    parents: list[set[int]] = []
+    for t in range(levels):
+        reads = [(1, 2), (1, 1)], [(1, 0)], [(2, 1), (1, 0)]
+        parents += [{3 * (t - back) + line for back, line in own if t >= back} for own in reads]
+    lines = Lines(
+        tuple((3 * t, 3 * t + 1, 3 * t + 2) for t in range(levels)),
+        tuple(Reads(frozenset(own), 2 - len(own)) for own in parents),
+    )
+    best = 0
+    for begins in product(range(-9, 10), repeat=2):
+        starts = (0, *begins)
+        steps = [3 * (t // 3) + starts[t % 3] for t in range(3 * levels)]
+        if len(set(steps)) == len(steps) and all(steps[p] < steps[t] for t in range(len(steps)) for p in parents[t]):
+            sequence = sorted(range(len(steps)), key=steps.__getitem__)
+            best = max(best, sum(one in parents[other] for one, other in pairwise(sequence)))
+    found = periodic_sorts(lines, Constraints())
+    assert best > 0
+    assert right_behind(found[0], lines) == best
+
+
+def test_lines_that_do_not_read_each_other_take_no_turns() -> None:
+    two_chains = tuple(Reads(frozenset([t - 2] if t > 1 else []), 1) for t in range(10))
+    lines = find_lines([[own] for own in two_chains], Order.forward(10))
+    assert lines is not None
+    assert periodic_sorts(lines, Constraints()) == []
+
+
+def test_constraints_are_kept() -> None:
+    lines, _, columns = delay_lines("relu", 0)
+    free = periodic_sorts(lines, Constraints())
+    one, other = free[0][-1], free[0][-2]
+    constraints = Constraints(before=((one, other),))
+    found = periodic_sorts(lines, constraints)
+    assert free[0] not in found
+    assert all(constraints.allows(order) for order in found)
+    assert periodic_sorts(lines, Constraints(keep_first=len(columns) - 1)) == []
+
+
+@pytest.mark.parametrize("network", ["relu", "coupled-ring"])
+def test_other_names_of_the_columns_give_the_same_sorts(network: str) -> None:
+    graph = make_task(f"delay-{network}", "36").dependencies()
+    sort = topological_sorts(graph, 1, np.random.default_rng(0))[0]
+    names = Order.random(36, np.random.default_rng(1))  # column c holds target names[c]
+    here = periodic_sorts(lines_of(graph, sort), Constraints())
+    there = periodic_sorts(lines_of(graph.relabelled(names), names.inverse().compose(sort)), Constraints())
+    assert [names.compose(order) for order in there] == here
