@@ -8,7 +8,7 @@ from pathlib import Path
 
 import plotly.offline
 import pytest
-from reports_helpers import known_run
+from reports_helpers import known_run, with_result
 
 from genorder.reports import page
 from genorder.reports.comparison import comparison_table, order_agreement, run_labels
@@ -93,6 +93,16 @@ def test_an_unfinished_run_says_how_far_it_is(interrupted: Path) -> None:
     written = write_report(interrupted)
     assert written == interrupted / "report.html"
     written.unlink()
+
+
+def test_variables_over_time_are_told() -> None:
+    run = known_run()
+    proposed = run.result["proposed"]
+    details = {**proposed["details"], "variables": [[1, 2], [0, 2]]}
+    sections = sections_of(with_result(run, proposed={**proposed, "details": details}))
+    section = next(section for section in sections if section.name == "dependencies")
+    assert "2 variables over 2 times" in section.prose[1]
+    assert "y1 y2; y0 y2" in section.prose[1]
 
 
 def test_an_order_without_anything_else() -> None:

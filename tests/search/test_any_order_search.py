@@ -389,6 +389,29 @@ def test_a_regular_sort_repeats_its_distances() -> None:
     assert 1 in distances or distances == {2}
 
 
+def two_variables(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
+    """u(t) from v(t - 1) and u(t - 2), v(t) from u(t - 1) and v(t - 1): by time, v before u."""
+    u, v = [inputs_NW[:, 0], inputs_NW[:, 1]], [inputs_NW[:, 2], inputs_NW[:, 3]]
+    columns = []
+    for _ in range(6):
+        later = (v[-1] + 2 * u[-2]) % TOKENS, (u[-1] * v[-1] + v[-1]) % TOKENS
+        u, v = [u[-1], later[0]], [v[-1], later[1]]
+        columns += [later[1], later[0]]
+    return np.stack(columns, axis=1)
+
+
+def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path) -> None:
+    """These go to the race, and no other sort."""
+    counting = shortened(60).model_copy(update={"agreement": AgreementConfig()})
+    result = propose(tmp_path, splits_of(two_variables, train=20_000), counting)
+    assert sorted(result.details["variables"]) == [list(range(0, 12, 2)), list(range(1, 12, 2))]
+    told = [list(proposal.order) for proposal in result.proposals]
+    assert result.details["verdict"] == "order found"
+    assert [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10] in told  # each u(t) right behind v(t - 1)
+    in_turns = [order for order in told if [target % 2 for target in order[2:10]] in ([0, 1] * 4, [1, 0] * 4)]
+    assert len(in_turns) >= len(told) - 1  # but for what was read off the first model
+
+
 def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:
     details = propose(tmp_path, splits_of(random_targets), shortened(5)).details
     assert "--set any_order.training.steps" in details["advice"]

@@ -10,7 +10,7 @@ from genorder.cli.console import ProgressLine, abbreviated, count_of, duration, 
 from genorder.discovery import TRAININGS
 from genorder.orders import Constraints, Order
 from genorder.profiling import RaceProgress
-from genorder.reports.wording import NAME_WIDTH, by_name, race_overruled, visible
+from genorder.reports.wording import NAME_WIDTH, by_name, listed, race_overruled, visible
 from genorder.runs import Source
 from genorder.search import SearchResult, Stage
 from genorder.search.reading import NOTHING_LEARNT
@@ -118,15 +118,18 @@ def _show_findings(result: dict[str, Any]) -> None:
     details = result["proposed"]["details"]
     if "verdict" in details:
         say(f"{details['verdict']}: {details['advice']}")
-    known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
-    if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
-        return
     true = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
     x, y = result.get("input_names"), result.get("target_names")
 
     def target(column: int) -> str:
         return visible(y[column], NAME_WIDTH) if y else f"y{true[column]}"
 
+    if variables := details.get("variables"):
+        lines = (f"{listed([*map(target, line[:_SHOWN])])}{' ...' if len(line) > _SHOWN else ''}" for line in variables)
+        say(f"the targets are {len(variables)} variables over {len(variables[0])} times: {'; '.join(lines)}")
+    known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
+    if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
+        return
     parents = {
         dependency["target"]: [visible(x[i], NAME_WIDTH) if x else f"x{i}" for i in dependency["inputs"]]
         + [target(i) for i in dependency["targets"]]

@@ -105,6 +105,12 @@ def _dependencies(run: ReportedRun) -> Section | None:
         "of the row rises when the column's tokens are shuffled among the samples. In a good order nothing stands "
         "right of the diagonal: all that a target needs was emitted before it."
     ]
+    if variables := run.result["proposed"]["details"].get("variables"):
+        lines = "; ".join(" ".join(run.target(column) for column in line) for line in variables)
+        prose.append(
+            f"The targets are {len(variables)} variables over {len(variables[0])} times: each reads what the "
+            f"one before it in its line did. They are {lines}."
+        )
     if run.order != run.result["proposed"]["proposals"][0]["order"]:
         prose.append("Measured in the order that the search put first, which is not the one that won the race.")
     return Section("dependencies", heading, prose, parts)

@@ -132,7 +132,7 @@ class AnyOrder(OwnModelSearch):
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:
             unique.setdefault(proposal.order, proposal)
-        told = ("verdict", "advice", "dependencies", "emissions", "gains", "losses", "steps")
+        told = ("verdict", "advice", "dependencies", "variables", "emissions", "gains", "losses", "steps")
         details = {name: best[name] for name in told if name in best}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)

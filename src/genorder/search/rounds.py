@@ -14,7 +14,7 @@ from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import Dependency, dependencies
 from genorder.profiling.determination import Determination
-from genorder.profiling.lines import Reads, find_lines
+from genorder.profiling.lines import Lines, Reads, find_lines
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.profiling.part_watch import PartWatch
@@ -180,8 +180,9 @@ class Rounds:
         oracle, best = self._readings[reading], reading.orders[0]
         graph = self._graph(reading)
         with self._timed():
+            lines = self._lines(best, graph) if reading.learnt else None
             others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
-            others += self._sorts(best, graph) if reading.learnt else []
+            others += self._sorts(best, graph, lines) if reading.learnt else []
             rows = proposals(reading, oracle, [*self._counted, *others])[:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
@@ -189,20 +190,22 @@ class Rounds:
             "proposals": rows,
             "constructed": len(rows),
             "dependencies": [asdict(dependency) for dependency in graph],
+            **({"variables": [list(line) for line in zip(*lines.rows, strict=True)]} if lines else {}),
             "emissions": margins,
             "train_seconds": self._training,
             "construct_seconds": self._constructing,
             "steps": self._steps,
         }
 
-    def _sorts(self, best: Order, graph: Sequence[Dependency]) -> list[Order]:
+    def _lines(self, best: Order, graph: Sequence[Dependency]) -> Lines | None:
+        if self._counted and self._determination:
+            return self._determination.lines
+        reads = {one.target: [Reads(frozenset(one.targets), len(one.inputs))] for one in graph}
+        return find_lines([reads[target] for target in range(len(best))], best)
+
+    def _sorts(self, best: Order, graph: Sequence[Dependency], lines: Lines | None) -> list[Order]:
         """Of the graph, such as may be learnt sooner than the best order."""
         constraints = self._problem.constraints
-        if self._counted and self._determination:
-            lines = self._determination.lines
-        else:
-            reads = {one.target: [Reads(frozenset(one.targets), len(one.inputs))] for one in graph}
-            lines = find_lines([reads[target] for target in range(len(best))], best)
         if lines and (in_turns := periodic_sorts(lines, constraints)):
             return in_turns
         edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
