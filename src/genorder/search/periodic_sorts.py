@@ -18,7 +18,7 @@ from genorder.profiling.lines import Lines, places
 
 _MOST_TURNS = 60_000  # ways to take turns that are tried
 _AHEAD = 3  # levels, at most
-_MOST_SORTS = 4
+_MOST_SORTS = 3
 
 
 def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
