@@ -96,7 +96,7 @@ def cpu_exploration(family: Family, train_samples: int | None = None) -> Explora
 def _cpu_race(family: Family) -> RaceConfig:
     """Chosen on Sine at 30 targets, the slowest of the recurrences: see benchmarks/RESULTS.md.
 
-    The sorts of a delay network differ in how soon they are learnt, and that shows only in trainings like the final one.
+    Sorts of a delay network differ in how soon they are learnt, and that shows only in trainings like the final one.
     """
     batch, rate, rounds = (128, 1e-3, (250, 1_000, 2_000)) if family == "delay" else (32, 2e-3, (250, 1_000))
     return RaceConfig(
