@@ -5,8 +5,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from any_order_helpers import task_data
-from hypothesis import given
-from hypothesis import strategies as st
 
 from genorder.orders import DependencyGraph, Order
 from genorder.orders.candidates import topological_sorts
@@ -131,6 +129,8 @@ def test_an_input_that_becomes_a_target() -> None:
         [[read(inputs=1)], *([read(t)] for t in range(7))],  # a chain
         [[read(inputs=1)]] * 6,  # no edges
         two_lines(2),  # too few levels
+        two_lines(3),  # no more than any three levels have
+        [[read(inputs=1)], [read(inputs=2)], [read(1)], [read(0, 1)], [read(2)], [read(3)], [read(4, 5)], [read(4)]],
         [*two_lines(5), [read(0)]],  # one too many
         [*two_lines(4), [read(0, 1)], [read(5)]],  # that does not go on
         [[read(inputs=1)] for _ in range(6)] + [[read(t)] for t in range(12)],  # too many lines
@@ -140,17 +140,49 @@ def test_where_there_are_no_lines(sources: list[list[Reads]]) -> None:
     assert find_lines(sources, Order.forward(len(sources))) is None
 
 
-@given(st.integers(1, 4), st.integers(2, 6), st.integers(0, 10_000))
-def test_whatever_the_graph_lines_are_all_targets_by_their_own_sources(width: int, levels: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
+def layered(width: int, levels: int, rng: np.random.Generator) -> list[list[Reads]]:
+    """Each target reads one or two of the level before, whichever."""
+    first = [[read(inputs=1)] for _ in range(width)]
+    drawn = [
+        [read(*(width * (level - 1) + rng.permutation(width)[: rng.integers(1, 3)]).tolist())]
+        for level in range(1, levels)
+        for _ in range(width)
+    ]
+    return first + drawn
+
+
+def test_layers_that_read_what_they_like_are_hardly_ever_taken_for_lines() -> None:
+    rng = np.random.default_rng(0)
+    for width, levels in ((2, 3), (2, 4), (2, 6), (3, 4), (3, 6), (4, 5)):
+        drawn = [layered(width, levels, rng) for _ in range(100)]
+        assert sum(find_lines(sources, Order.forward(width * levels)) is not None for sources in drawn) <= 5
+
+
+def with_more_sources(width: int, levels: int, rng: np.random.Generator) -> list[list[Reads]]:
+    """What each variable reads is drawn once; some late targets have a second source, which may come first."""
+    usual = [{(1, int(rng.integers(width))), (int(rng.integers(1, 3)), int(rng.integers(width)))} for _ in range(width)]
     sources: list[list[Reads]] = []
     for target in range(width * levels):
-        drawn = [rng.permutation(target)[: rng.integers(0, 3)].tolist() for _ in range(rng.integers(1, 4))]
-        sources.append([read(*parents, inputs=int(rng.integers(0, 2))) for parents in drawn])
-    lines = find_lines(sources, Order.forward(len(sources)))
-    if lines is not None:
+        level, line = divmod(target, width)
+        own = {width * (level - back) + other for back, other in usual[line] if back <= level}
+        sources.append([Reads(frozenset(own), len(usual[line]) - len(own))])
+        if level >= 5 and rng.random() < 0.4:
+            sources[-1].insert(int(rng.integers(2)), read(*rng.permutation(target)[:2].tolist()))
+    return sources
+
+
+def test_lines_among_sources_that_mean_nothing() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(100):
+        sources = with_more_sources(int(rng.integers(2, 5)), int(rng.integers(6, 10)), rng)
+        lines = find_lines(sources, Order.forward(len(sources)))
+        if lines is None:
+            continue
+        found += 1
         assert sorted(target for row in lines.rows for target in row) == list(range(len(sources)))
         level_of = {target: level for level, row in enumerate(lines.rows) for target in row}
         for target, reads in enumerate(lines.reads):
             assert reads in sources[target]
             assert all(level_of[parent] < level_of[target] for parent in reads.targets)
+    assert found >= 90

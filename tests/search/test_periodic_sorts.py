@@ -1,6 +1,6 @@
 """Variables take turns, no target before what it is computed from, and as many as can be right behind a parent."""
 
-from itertools import pairwise, product
+from itertools import pairwise, permutations, product
 
 import numpy as np
 import pytest
@@ -76,13 +76,38 @@ def test_none_has_more_right_behind_a_parent_by_brute_force() -> None:
 
 
 def test_lines_that_do_not_read_each_other_take_no_turns() -> None:
-    two_chains = tuple(Reads(frozenset([t - 2] if t > 1 else []), 1) for t in range(10))
-    lines = find_lines([[own] for own in two_chains], Order.forward(10))
+    two_chains = tuple(Reads(frozenset([t - 2] if t > 1 else []), 1) for t in range(14))
+    lines = find_lines([[own] for own in two_chains], Order.forward(14))
     assert lines is not None
     assert periodic_sorts(lines, Constraints()) == []
 
 
-def test_constraints_are_kept() -> None:
+def by_hand(constraints: Constraints, lines: Lines) -> list[Order]:
+    """All ways to take turns that are allowed, by brute force, with some target right behind a parent."""
+    width = lines.width
+    found = set()
+    for begins in product(range(16), repeat=width):
+        if len({begin % width for begin in begins}) == width:
+            steps = {
+                t: width * level + begins[line] for level, row in enumerate(lines.rows) for line, t in enumerate(row)
+            }
+            if all(steps[parent] < steps[t] for t in steps for parent in lines.reads[t].targets):
+                found.add(Order.of(sorted(steps, key=steps.__getitem__)))
+    return [order for order in found if constraints.allows(order) and right_behind(order, lines) >= len(lines.rows) - 3]
+
+
+@pytest.mark.parametrize(
+    "constraints", [Constraints(keep_first=1), Constraints(keep_last=1), Constraints(before=((9, 8),))]
+)
+def test_whatever_the_constraints_allow_is_found(constraints: Constraints) -> None:
+    """u from v and u before it, v from u and v: of two variables all is known, by trying everything."""
+    parents = [{t - 2, t - 1} if t % 2 == 0 else {t - 3, t - 2} for t in range(16)]
+    reads = tuple(Reads(frozenset(p for p in own if p >= 0), 0) for own in parents)
+    lines = Lines(tuple((t, t + 1) for t in range(0, 16, 2)), reads)
+    assert bool(periodic_sorts(lines, constraints)) == bool(by_hand(constraints, lines))
+
+
+def test_what_is_forbidden_is_not_proposed() -> None:
     lines, _, columns = delay_lines("relu", 0)
     free = periodic_sorts(lines, Constraints())
     one, other = free[0][-1], free[0][-2]
@@ -91,6 +116,15 @@ def test_constraints_are_kept() -> None:
     assert free[0] not in found
     assert all(constraints.allows(order) for order in found)
     assert periodic_sorts(lines, Constraints(keep_first=len(columns) - 1)) == []
+
+
+@pytest.mark.parametrize("network", ["relu", "modular", "mixed", "asymmetric"])
+def test_the_sequence_of_the_lines_does_not_matter(network: str) -> None:
+    lines, _, _ = delay_lines(network, 0)
+    expected = set(periodic_sorts(lines, Constraints()))
+    for places in permutations(range(4)):
+        turned = Lines(tuple(tuple(row[place] for place in places) for row in lines.rows), lines.reads)
+        assert set(periodic_sorts(turned, Constraints())) == expected
 
 
 @pytest.mark.parametrize("network", ["relu", "coupled-ring"])

@@ -201,11 +201,14 @@ class Determination:
 
     def _computed_from(self, target: int, chosen: Sequence[Source]) -> set[int]:
         """The target itself among them."""
+        readers: list[list[int]] = [[] for _ in chosen]
+        for other, source in enumerate(chosen):
+            for parent in self.parents(source):
+                readers[parent].append(other)
         found, waiting = {target}, [target]
         while waiting:
-            needed = self.inputs + waiting.pop()
-            more = {other for other, source in enumerate(chosen) if needed in source.positions} - found
-            found |= more
+            more = [other for other in readers[waiting.pop()] if other not in found]
+            found.update(more)
             waiting += more
         return found
 

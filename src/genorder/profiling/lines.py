@@ -1,7 +1,7 @@
 """Variables over time: targets in lines, along which each reads what the one before it did, one level on.
 
 The graph of what each target is computed from is all that is known: nothing says which target is of which variable, or
-time. Targets stand on levels, by the longest way to them from the inputs. The first levels, if they have the same
+time. Targets stand on levels, by the longest way to them from the inputs. The first levels, if they have about the same
 number of targets, are matched so that each target reads what the one before it in its line did. From there on the lines
 grow: what the next target of a line must read is known, and of all that determines the targets left, some source may be
 just that. (A target may have several sources, and the simplest of them is not always that of its kind: late values
@@ -18,7 +18,10 @@ from genorder.orders import Order
 
 MOST_LINES = 5
 _FEWEST_LEVELS = 3  # that must be matched before lines grow
-_BEAM = 200  # ways to match the first levels that are kept
+_FEWEST_ALIKE = 4  # times that a line must go on as it did, lest any few levels be taken for lines
+_MOSTLY = 0.6  # of the times, that it must
+_MOST_MISPLACED = 2  # targets of later levels that another source has brought to a level
+_BEAM = 60  # ways to match the first levels that are kept
 _MOST_GROWN = 200  # rows that are tried in vain
 _MOST_FITTING = 8  # targets that are tried as the next of a line
 
@@ -60,15 +63,26 @@ def find_lines(sources: Sequence[Sequence[Reads]], order: Order) -> Lines | None
     sequence = list(order)
     levels = _levels(sources, sequence)
     width = len(levels[0])
-    alike = next((number for number, row in enumerate(levels) if len(row) != width), len(levels))
-    if not 1 < width <= MOST_LINES or alike < _FEWEST_LEVELS or len(sequence) % width:
+    wide = (width <= len(row) <= width + _MOST_MISPLACED for row in levels)
+    alike = next((number for number, fits in enumerate(wide) if not fits), len(levels))
+    if not 1 < width <= MOST_LINES or len(sequence) % width:
         return None
     matched = _matched(levels[:alike], sources)
+    if len(matched) < _FEWEST_LEVELS:
+        return None
     chosen = {target: sources[target][0] for row in matched for target in row}
     kept = next(
-        (n for n in range(_FEWEST_LEVELS, len(matched)) if not _goes_on(matched[: n + 1], chosen)), len(matched)
+        (n for n in range(_FEWEST_LEVELS, len(matched)) if not all(_going_on(matched[: n + 1], chosen))), len(matched)
     )
-    return _grown(matched[:kept], sources, sequence)
+    lines = _grown(matched[:kept], sources, sequence)
+    return lines if lines and _confirmed(lines) else None
+
+
+def _confirmed(lines: Lines) -> bool:
+    chosen = dict(enumerate(lines.reads))
+    going_on = [_going_on(lines.rows[:end], chosen) for end in range(2, len(lines.rows) + 1)]
+    fewest = max(_FEWEST_ALIKE, _MOSTLY * len(going_on))
+    return all(sum(line) >= fewest for line in zip(*going_on, strict=True))
 
 
 def _levels(sources: Sequence[Sequence[Reads]], sequence: Sequence[int]) -> list[list[int]]:
@@ -79,11 +93,15 @@ def _levels(sources: Sequence[Sequence[Reads]], sequence: Sequence[int]) -> list
 
 
 def _matched(levels: Sequence[Sequence[int]], sources: Sequence[Sequence[Reads]]) -> list[tuple[int, ...]]:
-    """Each level in a sequence in which the targets read what those of the level before did, as far as can be found."""
+    """Of each level as many targets as the first one has, in a sequence in which they read what those of the level
+    before did, as far as can be found.
+    """
     beam: list[tuple[int, list[tuple[int, ...]]]] = [(0, [tuple(levels[0])])]
     for level in levels[1:]:
         grown = ((score + gain, rows, row) for score, rows in beam for gain, row in _continued(rows, level, sources))
         best = heapq.nlargest(_BEAM, grown, key=lambda each: each[0])
+        if not best:
+            break
         beam = [(score, [*rows, row]) for score, rows, row in best]
     return beam[0][1]
 
@@ -91,16 +109,17 @@ def _matched(levels: Sequence[Sequence[int]], sources: Sequence[Sequence[Reads]]
 def _continued(
     rows: Sequence[tuple[int, ...]], level: Sequence[int], sources: Sequence[Sequence[Reads]]
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """All sequences of the targets of a level, and how much these have in common with those of the level before."""
+    """All sequences of as many targets of a level, and how much these have in common with those of the level before."""
     place_of = places(rows)
     before = [_seen_from(len(rows) - 1, sources[target][0], place_of) for target in rows[-1]]
-    now = {target: _seen_from(len(rows), sources[target][0], place_of) for target in level}
+    able = [target for target in level if place_of.keys() >= sources[target][0].targets]
+    now = {target: _seen_from(len(rows), sources[target][0], place_of) for target in able}
     common = {
         (target, line): 2 * len(now[target] & read) - len(now[target] | read)
-        for target in level
+        for target in able
         for line, read in enumerate(before)
     }
-    for row in permutations(level):
+    for row in permutations(able, len(rows[0])):
         yield sum(common[target, line] for line, target in enumerate(row)), row
 
 
@@ -113,14 +132,14 @@ def _seen_from(level: int, reads: Reads, place_of: dict[int, Place]) -> frozense
     return frozenset((level - place_of[target][0], place_of[target][1]) for target in reads.targets)
 
 
-def _goes_on(rows: Sequence[Sequence[int]], chosen: dict[int, Reads]) -> bool:
+def _going_on(rows: Sequence[Sequence[int]], chosen: dict[int, Reads]) -> list[bool]:
     """Does each target of the last row read what the one before it did? An input may have become a target."""
     place_of, level = places(rows), len(rows) - 1
-    return all(
+    return [
         chosen[one].positions == chosen[other].positions
         and _seen_from(level - 1, chosen[one], place_of) <= _seen_from(level, chosen[other], place_of)
         for one, other in zip(rows[-2], rows[-1], strict=True)
-    )
+    ]
 
 
 @final

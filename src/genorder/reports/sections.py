@@ -27,6 +27,7 @@ from genorder.reports.tables import (
     time_table,
     training_curves,
 )
+from genorder.reports.wording import listed
 
 _MOST_STRIP = 200  # targets of an order that are shown one by one
 
@@ -106,7 +107,7 @@ def _dependencies(run: ReportedRun) -> Section | None:
         "right of the diagonal: all that a target needs was emitted before it."
     ]
     if variables := run.result["proposed"]["details"].get("variables"):
-        lines = "; ".join(" ".join(run.target(column) for column in line) for line in variables)
+        lines = "; ".join(listed([run.target(column) for column in line]) for line in variables)
         prose.append(
             f"The targets are {len(variables)} variables over {len(variables[0])} times: each reads what the "
             f"one before it in its line did. They are {lines}."

@@ -124,10 +124,14 @@ class AnyOrder(OwnModelSearch):
         counted = cache(lambda: _counted(problem))  # once, and not at all if everything is known from before
         models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
+        ranked = (best, *(model for model in models if model is not best))
+        rows = [
+            (model, row) for model in ranked for row in model["proposals"][:1]
+        ]  # of each, before others of the best
+        rows += [(model, row) for model in ranked for row in model["proposals"][1:]]
         proposals = [
             replace(Proposal.from_dict(row), tied=row["tied_with_best"] and model is best)  # not under another model
-            for model in (best, *(model for model in models if model is not best))
-            for row in model["proposals"]
+            for model, row in rows
         ]
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:

@@ -10,21 +10,23 @@ is hard to learn otherwise, only training tells.
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import islice, pairwise, permutations, product
+from itertools import pairwise, permutations, product
 from typing import final
 
 from genorder.orders import Constraints, Order
 from genorder.profiling.lines import Lines, places
 
-_MOST_TURNS = 60_000  # ways to take turns that are tried
-_AHEAD = 3  # levels, at most
+_MOST_WAYS = 60_000  # to take turns that are tried
+_AHEAD = 5  # levels that one may be ahead of another, at most
 _MOST_SORTS = 3
+
+# How many targets are right behind a parent, how far back is looked; to decide between equals, distances and steps.
+_Rank = tuple[int, int, list[list[int]], tuple[int, ...]]
 
 
 def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
     """The best ones; none where no line can have its targets right behind a parent."""
-    found = (Order.of(sequence) for sequence in _Turns(lines).sorts())
-    return list(islice((sort for sort in found if constraints.allows(sort)), _MOST_SORTS))
+    return _Turns(lines).sorts(constraints)[:_MOST_SORTS]
 
 
 @final
@@ -38,31 +40,37 @@ class _Turns:
         usual = [Counter(self._seen[row[line]] for row in lines.rows).most_common(1) for line in range(self._width)]
         self._usual = [seen for ((seen, _),) in usual]
 
-    def sorts(self) -> Iterator[list[int]]:
+    def sorts(self, constraints: Constraints) -> list[Order]:
         """Those with most targets right behind a parent first; of those with the same lines there, the one that looks
         least far back.
         """
         edges = {(own, back, line) for target, (_, own) in self._place_of.items() for back, line in self._seen[target]}
-        best: dict[frozenset[int], tuple[int, int, tuple[int, ...]]] = {}
+        best: dict[frozenset[int], tuple[_Rank, Order]] = {}
         for begins in self._ways():
             if any(self._distance(begins, *edge) < 1 for edge in edges):
                 continue
-            far = [[self._distance(begins, own, *place) for place in seen] for own, seen in enumerate(self._usual)]
+            far = [
+                sorted(self._distance(begins, own, *place) for place in seen) for own, seen in enumerate(self._usual)
+            ]
             behind = frozenset(own for own, distances in enumerate(far) if 1 in distances)
-            if not behind:  # as with lines that do not read each other: to take turns only tears them apart
-                continue
-            found = -self._right_behind(begins), sum(d * d for distances in far for d in distances), begins
-            best[behind] = min(found, best.get(behind, found))
-        for _, _, begins in sorted(best.values()):
-            yield self._sequence(begins)
+            order = Order.of(self._sequence(begins))
+            # Without any, as with lines that do not read each other, to take turns only tears them apart.
+            if behind and constraints.allows(order):
+                squares = sum(d * d for distances in far for d in distances)
+                found = (-self._right_behind(order), squares, sorted(far), begins), order
+                best[behind] = min(found, best.get(behind, found), key=lambda each: each[0])
+        return [order for _, order in sorted(best.values(), key=lambda each: each[0])]
 
     def _ways(self) -> Iterator[tuple[int, ...]]:
+        """The first to begin does so at step 0."""
         width, ahead = self._width, _AHEAD
-        while ahead and math.factorial(width - 1) * (2 * ahead + 1) ** (width - 1) > _MOST_TURNS:
+        while ahead and math.factorial(width) * (ahead + 1) ** width > _MOST_WAYS:
             ahead -= 1
-        for turns in permutations(range(1, width)):
-            for levels in product(range(-ahead, ahead + 1), repeat=width - 1):
-                yield (0, *(turn + width * level for turn, level in zip(turns, levels, strict=True)))
+        for turns in permutations(range(width)):
+            for levels in product(range(ahead + 1), repeat=width):
+                begins = tuple(turn + width * level for turn, level in zip(turns, levels, strict=True))
+                if min(begins) == 0:
+                    yield begins
 
     def _distance(self, begins: Sequence[int], own: int, back: int, line: int) -> int:
         """In steps, from a target so many levels back in another line."""
@@ -75,6 +83,6 @@ class _Turns:
 
         return sorted(self._place_of, key=step)
 
-    def _right_behind(self, begins: Sequence[int]) -> int:
+    def _right_behind(self, order: Order) -> int:
         """How many targets stand right behind a parent."""
-        return sum(one in self._parents[other] for one, other in pairwise(self._sequence(begins)))
+        return sum(one in self._parents[other] for one, other in pairwise(order))
