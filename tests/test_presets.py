@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from genorder.errors import InputError
-from genorder.presets import PRESETS, family_of, flat_settings, resolve
+from genorder.presets import DISCOVERIES, PRESETS, family_of, flat_settings, resolve
 
 
 @pytest.mark.parametrize(
@@ -167,3 +167,10 @@ def test_steps_follow_the_samples_that_are_asked_for_unless_steps_are_too() -> N
     both = resolve("paper", "recurrence", settings=["samples.train=200000", "training.steps=7"])
     assert (both.samples.train, both.training.steps) == (200_000, 7)
     assert resolve("paper", "recurrence", train_samples=12_800).training.steps == 1_000
+
+
+def test_on_delay_networks_the_last_round_of_the_race_trains_as_the_final_training_does() -> None:
+    config = DISCOVERIES["cpu"]("delay", None)
+    raced = config.race.training.model_copy(update={"steps": config.race.round_steps[-1]})
+    final = config.final.training
+    assert (raced.steps, raced.batch_size, raced.learning_rate) == (final.steps, final.batch_size, final.learning_rate)
