@@ -15,6 +15,7 @@ from genorder.orders import Order
 from genorder.profiling.any_order import READ, AnyOrderOracle, available_before
 
 _PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
+_POINTED_SHARE = 0.5  # of an even share of the inputs, of which a pointer reads only one in each sample
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
 
 
@@ -52,7 +53,8 @@ def dependencies(
             rise_PL[position, readers_M.cpu().numpy()] = risen_NM.mean(axis=0)
             error_PL[position, readers_M.cpu().numpy()] = risen_NM.std(axis=0, ddof=1) / np.sqrt(count)
     if sources is None:
-        enough_PL = (rise_PL >= _PARENT_SHARE * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
+        share = min(_PARENT_SHARE, _POINTED_SHARE / max(1, inputs)) if model.config.pointer else _PARENT_SHARE
+        enough_PL = (rise_PL >= share * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
         sources = [enough_PL[:, target].nonzero()[0].tolist() for target in range(targets)]
     return [
         _dependency(target, parents, rise_PL[:, target], float(whole_NL[:, target].mean()), inputs)
