@@ -16,7 +16,7 @@ from typing import final
 
 from genorder.orders import Order
 
-MOST_LINES = 5
+_MOST_LINES = 5
 _FEWEST_LEVELS = 3  # that must be matched before lines grow
 _FEWEST_ALIKE = 4  # times that a line must go on as it did, lest any few levels be taken for lines
 _MOSTLY = 0.6  # of the times, that it must
@@ -65,7 +65,7 @@ def find_lines(sources: Sequence[Sequence[Reads]], order: Order) -> Lines | None
     width = len(levels[0])
     wide = (width <= len(row) <= width + _MOST_MISPLACED for row in levels)
     alike = next((number for number, fits in enumerate(wide) if not fits), len(levels))
-    if not 1 < width <= MOST_LINES or len(sequence) % width:
+    if not 1 < width <= _MOST_LINES or len(sequence) % width:
         return None
     matched = _matched(levels[:alike], sources)
     if len(matched) < _FEWEST_LEVELS:

@@ -125,9 +125,8 @@ class AnyOrder(OwnModelSearch):
         models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         ranked = (best, *(model for model in models if model is not best))
-        rows = [
-            (model, row) for model in ranked for row in model["proposals"][:1]
-        ]  # of each, before others of the best
+        # The first of each model, before others of the best: all of them are raced.
+        rows = [(model, row) for model in ranked for row in model["proposals"][:1]]
         rows += [(model, row) for model in ranked for row in model["proposals"][1:]]
         proposals = [
             replace(Proposal.from_dict(row), tied=row["tied_with_best"] and model is best)  # not under another model
