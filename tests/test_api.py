@@ -264,7 +264,7 @@ def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:
         (lambda data: genorder.train(data, "sideways"), "'sideways' is not an order"),
         (lambda data: genorder.rank(data, []), "no orders to rank"),
         (lambda data: genorder.rank(data, "forward", judge="dice"), "--judge 'dice': expected mixture or race"),
-        (lambda data: genorder.discover(data, strategy="magic"), "--strategy 'magic': expected one of any-order"),
+        (lambda data: genorder.discover(data, strategy="magic"), "--strategy 'magic': expected one of auto, any-order"),
         (lambda data: genorder.discover(data, preset="gpu"), "--preset 'gpu'"),
         (lambda data: genorder.discover(data, constraints=genorder.Constraints(groups=3)), "--groups 3: the 4 free"),
         (lambda data: genorder.discover(data, constraints={"groups": 2}), "constraints are a dict; expected genorder."),

@@ -42,7 +42,7 @@ from genorder.runs import (
     within_time,
 )
 from genorder.search import Budget, Search
-from genorder.search.strategies import DEFAULT_STRATEGY, make_search
+from genorder.search.strategies import make_search
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import to_plain
 from genorder.tasks import TaskData
@@ -203,7 +203,7 @@ def train(
 
 def _search(strategy: str | Search, settings: dict[str, Any]) -> Search:
     if isinstance(strategy, str):
-        return make_search(DEFAULT_STRATEGY if strategy == "auto" else strategy, settings)
+        return make_search(strategy, settings)
     if settings:
         raise InputError("settings of search.* belong to a strategy by name; a Search has its settings already")
     try:

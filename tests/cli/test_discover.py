@@ -135,6 +135,13 @@ def test_strategies(genorder: Genorder, strategy: str) -> None:
     assert {name: kept["search"][name] for name in own} == {**own, **({"local": False} if "local" in own else {})}
 
 
+def test_the_strategy_that_is_taken_by_default(genorder: Genorder) -> None:
+    """`auto` by name, and by saying nothing: the same run, which names the strategy that it is."""
+    command = ("discover", *SQUARE_4, *SMALL, "--explore-only", "--json", "--out", "r")
+    assert genorder(*command, "--strategy", "auto").result()["strategy"] == "any-order"
+    assert genorder(*command).result()["strategy"] == "any-order"
+
+
 def test_explore_only(genorder: Genorder) -> None:
     result = genorder(*COMMAND, "--explore-only", "--out", "r", "--json").result()
     assert set(result["seconds"]) == {"propose", "race", "total"}
@@ -382,7 +389,7 @@ PAPER = f"{TASK} --strategy global-local"
         (f"{PAPER} --init vars", "initial pool vars needs a time series of several variables*"),
         ("discover data.jsonl --strategy global-local --init topo", "initial pool topo needs a dependency*"),
         ("discover data.jsonl --length 3", "--length and --hidden-order-seed belong to --task*"),
-        (f"{TASK} --strategy magic", "--strategy 'magic': expected one of any-order, global-local, evol*"),
+        (f"{TASK} --strategy magic", "--strategy 'magic': expected one of auto, any-order, global-local, evol*"),
         (f"{TASK} --strategy random --depth 3", "--strategy random has no setting depth; it has: runs, candidates,*"),
         (f"{TASK} --strategy soft-permutation --init random", "--strategy soft-permutation has no setting init;*"),
         (f"{PAPER} --set search.foo=1", "--strategy global-local has no setting foo; it has: depth, init, local*"),

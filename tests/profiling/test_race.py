@@ -121,6 +121,22 @@ def test_an_order_that_a_search_has_learnt_stays_until_the_end(
     assert rounds[orders[-2]] == 1
 
 
+def test_what_is_not_promised_need_not_stay_for_being_close(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is learnt yet, and a search's own model has shown what will be: no need to wait for the others."""
+    orders = all_orders(4)[:8]
+    config = SHORT.model_copy(update={"close": 0.05})
+
+    def nearly_alike(job: Any) -> dict[str, Any]:
+        return {"losses": [10 + 0.01 * orders.index(Order(job.order))] * 200, "curve": [], "seconds": 0.0}
+
+    monkeypatch.setattr(RACE, "run_job", nearly_alike)
+    everybody = run(journal, orders, config)
+    assert {len(contestant.losses) for contestant in everybody.contestants} == {3}
+    result = run(journal, orders, config, shown=dict.fromkeys(orders[2:4], 0.1))
+    rounds = {contestant.order: len(contestant.losses) for contestant in result.contestants}
+    assert [rounds[order] for order in orders] == [3, 3, 3, 3, 1, 1, 1, 1]
+
+
 def test_workers_change_nothing(tmp_path: Path) -> None:
     config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 2})
     results = [in_memory(tmp_path, f"{n}", FIVE[:2], config, workers=n) for n in (1, 2)]

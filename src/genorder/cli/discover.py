@@ -34,7 +34,7 @@ from genorder.runs import (
     within_time,
 )
 from genorder.search import Budget
-from genorder.search.strategies import DEFAULT_STRATEGY, STRATEGIES, make_search
+from genorder.search.strategies import AUTO, STRATEGY_NAMES, make_search
 from genorder.seeding import numpy_generator
 from genorder.store import RunDirectory
 
@@ -44,7 +44,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 @options.with_run_options(hidden=True, board=True)
 def discover(
     asked: options.Asked,
-    strategy: Annotated[str, typer.Option(help=f"How to search: {', '.join(STRATEGIES)}.")] = DEFAULT_STRATEGY,
+    strategy: Annotated[str, typer.Option(help=f"{', '.join(STRATEGY_NAMES)}; auto is any-order.")] = AUTO,
     init: Annotated[
         str | None, typer.Option(help="Orders to start from: random, sort, block, topo, vars, or a JSON FILE.")
     ] = None,

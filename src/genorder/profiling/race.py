@@ -105,17 +105,19 @@ class RaceResult:
         return [contestant.order for contestant in self.contestants if contestant.tied_with_best]
 
 
-def kept_after_round(losses: Sequence[float], config: RaceConfig) -> int:
+def kept_after_round(losses: Sequence[float], config: RaceConfig, promised: bool = False) -> int:
     """How many of the contestants, given their losses from best to worst, go on.
 
     A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
-    is dropped. An easy one is decided at once.
+    is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, these are
+    the ones to wait for, and the others need not stay for being close.
     """
     best = losses[0]
     if not math.isfinite(best):
         return len(losses)
     kept = max(1, math.ceil(config.kept_share * len(losses)))
-    kept = max(kept, sum(loss <= best * (1 + config.close) for loss in losses))
+    if not promised:
+        kept = max(kept, sum(loss <= best * (1 + config.close) for loss in losses))
     return min(kept, sum(loss <= max(best * (1 + config.far), best + _CLEARLY) for loss in losses))
 
 
@@ -201,9 +203,9 @@ def race(
         if number + 1 == len(config.round_steps):
             break
         losses = [outcomes[order][-1]["loss"] for order in running]
-        kept = kept_after_round(losses, config)
-        leaving = [order for order in running[kept:] if not far_below(shown.get(order), losses[0])]
-        left_after |= dict.fromkeys(leaving, number)
+        promised = {order for order in running if far_below(shown.get(order), losses[0])}
+        kept = kept_after_round(losses, config, bool(promised))
+        left_after |= {order: number for order in running[kept:] if order not in promised}
         running = [order for order in running if order not in left_after]
         if len(running) == 1:  # decided
             break

@@ -4,7 +4,8 @@ For a Transformer the token right before needs no looking for, and the rest is l
 always stands as far back. In their turns the variables need not be at the same time: each may be some levels ahead of
 or behind the others, as long as no target comes before what it is computed from. Of all these ways, those are proposed
 that have most targets right behind one of their parents, one for each choice of the variables that are: which of them
-is hard to learn otherwise, only training tells.
+is hard to learn otherwise, only training tells. The best of those that emit one level after the other goes with them:
+where every variable is hard to learn, as with products modulo a number, what all of them need is best told early.
 """
 
 import math
@@ -13,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations, product
 from typing import final
 
-from genorder.orders import Constraints, Order
+from genorder.orders import Constraints, Order, deduplicated
 from genorder.profiling.lines import Lines, places
 
 _MOST_WAYS = 60_000  # to take turns that are tried
@@ -25,8 +26,9 @@ _Rank = tuple[int, int, list[list[int]], tuple[int, ...]]
 
 
 def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
-    """The best ones; none where no line can have its targets right behind a parent."""
-    return _Turns(lines).sorts(constraints)[:_MOST_SORTS]
+    """The best ones, then the best level by level; none where no line can have its targets right behind a parent."""
+    turns = _Turns(lines)
+    return deduplicated([*turns.sorts(constraints)[:_MOST_SORTS], *turns.sorts(constraints, by_level=True)[:1]])
 
 
 @final
@@ -40,13 +42,13 @@ class _Turns:
         usual = [Counter(self._seen[row[line]] for row in lines.rows).most_common(1) for line in range(self._width)]
         self._usual = [seen for ((seen, _),) in usual]
 
-    def sorts(self, constraints: Constraints) -> list[Order]:
+    def sorts(self, constraints: Constraints, by_level: bool = False) -> list[Order]:
         """Those with most targets right behind a parent first; of those with the same lines there, the one that looks
-        least far back.
+        least far back. `by_level`: of those alone that emit one level after the other.
         """
         edges = {(own, back, line) for target, (_, own) in self._place_of.items() for back, line in self._seen[target]}
         best: dict[frozenset[int], tuple[_Rank, Order]] = {}
-        for begins in self._ways():
+        for begins in permutations(range(self._width)) if by_level else self._ways():
             if any(self._distance(begins, *edge) < 1 for edge in edges):
                 continue
             far = [

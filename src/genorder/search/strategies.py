@@ -15,14 +15,17 @@ from genorder.search.soft_permutation import SoftPermutation
 STRATEGIES: dict[str, type[Search]] = {
     kind.name: kind for kind in (AnyOrder, GlobalLocal, Evolutionary, RandomSearch, SoftPermutation)
 }
-DEFAULT_STRATEGY = AnyOrder.name
+AUTO = "auto"
+STRATEGY_NAMES = (AUTO, *STRATEGIES)
+_AUTOMATIC = AnyOrder
 
 
 def make_search(name: str, settings: Mapping[str, Any]) -> Search:
     """The strategy of that name with these settings. Raises InputError for what it does not have."""
-    if name not in STRATEGIES:
-        raise InputError(f"--strategy {name!r}: expected one of {', '.join(STRATEGIES)}")
-    kind = STRATEGIES[name]
+    if name not in STRATEGY_NAMES:
+        raise InputError(f"--strategy {name!r}: expected one of {', '.join(STRATEGY_NAMES)}")
+    kind = STRATEGIES.get(name, _AUTOMATIC)
+    name = kind.name
     types = get_type_hints(kind)
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for setting, value in settings.items():
