@@ -137,6 +137,21 @@ def test_what_is_not_promised_need_not_stay_for_being_close(journal: Journal, mo
     assert [rounds[order] for order in orders] == [3, 3, 3, 3, 1, 1, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("shown", "best", "far"),
+    [
+        (None, 2.0, False),
+        (0.9, 2.0, True),
+        (1.1, 2.0, False),
+        (0.0, 0.11, True),
+        (0.0, 0.09, False),  # nearly everything is learnt: who promises less still need not be waited for
+        (0.05, 0.14, False),
+    ],
+)
+def test_what_is_worth_waiting_for(shown: float | None, best: float, far: bool) -> None:
+    assert RACE.far_below(shown, best) is far
+
+
 def test_workers_change_nothing(tmp_path: Path) -> None:
     config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 2})
     results = [in_memory(tmp_path, f"{n}", FIVE[:2], config, workers=n) for n in (1, 2)]

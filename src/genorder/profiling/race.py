@@ -124,9 +124,10 @@ def kept_after_round(losses: Sequence[float], config: RaceConfig, promised: bool
 def far_below(shown: float | None, best: float) -> bool:
     """Is the loss that a search has shown in an order, if any, far below the best of a race so far?
 
-    Then the race is not over for that order: what it promises has not been learnt yet.
+    Then the race is not over for that order: what it promises has not been learnt yet. Once a race has learnt nearly
+    everything in some order, it needs no advice.
     """
-    return shown is not None and shown < _FAR_BELOW * best
+    return shown is not None and shown < min(_FAR_BELOW * best, best - _CLEARLY)
 
 
 def race_steps(config: RaceConfig, contestants: int, first_round: int = 0) -> int:
