@@ -310,23 +310,28 @@ def test_one_order(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "kept"),
+    ("losses", "promised", "kept"),
     [
-        ([1.0, 1.01, 1.04, 1.05], 4),  # nothing learnt yet: all go on
-        ([1.0, 1.2, 1.3, 1.4], 2),  # the better half
-        ([1.0, 1.01, 1.04, 1.3], 3),  # the close ones too
-        ([0.2, 1.7, 1.8, 1.9], 1),  # decided
-        ([1.0, 1.4, 1.6, 1.7], 2),
-        ([1.0, 1.6, 1.7, 1.8], 1),
-        ([0.01, 0.05, 0.08, 0.3], 2),  # nearly zero, all of them: not far apart
-        ([1.0, math.inf, math.inf, math.inf], 1),
-        ([math.inf, math.inf], 2),
-        ([1.0], 1),
+        ([1.0, 1.01, 1.04, 1.05], "", [0, 1, 2, 3]),  # nothing learnt yet: all go on
+        ([1.0, 1.2, 1.3, 1.4], "", [0, 1]),  # the better half
+        ([1.0, 1.01, 1.04, 1.3], "", [0, 1, 2]),  # the close ones too
+        ([0.2, 1.7, 1.8, 1.9], "", [0]),  # decided
+        ([1.0, 1.4, 1.6, 1.7], "", [0, 1]),
+        ([1.0, 1.6, 1.7, 1.8], "", [0]),
+        ([0.01, 0.05, 0.08, 0.3], "", [0, 1]),  # nearly zero, all of them: not far apart
+        ([1.0, math.inf, math.inf, math.inf], "", [0]),
+        ([math.inf, math.inf], "", [0, 1]),
+        ([1.0], "", [0]),
+        ([1.0, 1.01, 1.2, 1.7], "  pp", [0, 1, 2, 3]),  # what a search promises is waited for
+        ([1.0, 1.01, 1.02, 1.7], "p  p", [0, 1]),  # until such a one leads: then the share decides
+        ([1.0, 1.01, 1.02, 1.03], "p p ", [0, 1, 2]),  # but those who lead by chance do not end it for the close ones
+        ([1.0, 1.01, 1.02, 1.03], "   p", [0, 1, 3]),  # the others do not stay for being close
     ],
 )
-def test_who_goes_on(losses: list[float], kept: int) -> None:
+def test_who_goes_on(losses: list[float], promised: str, kept: list[int]) -> None:
     config = SHORT.model_copy(update={"close": 0.05, "far": 0.5})
-    assert RACE.kept_after_round(losses, config) == kept
+    flags = [mark == "p" for mark in promised.ljust(len(losses))]
+    assert RACE.kept_after_round(losses, flags, config) == kept
 
 
 def test_a_race_of_nobody() -> None:

@@ -105,20 +105,27 @@ class RaceResult:
         return [contestant.order for contestant in self.contestants if contestant.tied_with_best]
 
 
-def kept_after_round(losses: Sequence[float], config: RaceConfig, promised: bool = False) -> int:
-    """How many of the contestants, given their losses from best to worst, go on.
+def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: RaceConfig) -> list[int]:
+    """Which of the contestants, whose losses are from best to worst, go on.
 
     A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
-    is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, these are
-    the ones to wait for, and the others need not stay for being close.
+    is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, they are
+    the ones to wait for, until one of them leads, and the others need not stay for being close.
     """
-    best = losses[0]
+    best, places = losses[0], range(len(losses))
     if not math.isfinite(best):
-        return len(losses)
-    kept = max(1, math.ceil(config.kept_share * len(losses)))
-    if not promised:
-        kept = max(kept, sum(loss <= best * (1 + config.close) for loss in losses))
-    return min(kept, sum(loss <= max(best * (1 + config.far), best + _CLEARLY) for loss in losses))
+        return list(places)
+    share = max(1, math.ceil(config.kept_share * len(losses)))
+
+    def goes_on(place: int) -> bool:
+        loss = losses[place]
+        if promised[place] and not promised[0]:
+            return True
+        if loss > max(best * (1 + config.far), best + _CLEARLY):
+            return False
+        return place < share or (loss <= best * (1 + config.close) and (promised[place] or not any(promised)))
+
+    return [place for place in places if goes_on(place)]
 
 
 def far_below(shown: float | None, best: float) -> bool:
@@ -155,7 +162,7 @@ def race(
 ) -> RaceResult:
     """Race the orders; `on_job` is told how far it is. Finished jobs are in the journal.
 
-    `shown` are losses that a search's own model has reached in orders: as long as they are `far_below`, those stay.
+    `shown` are losses that a search's own model has reached in orders: while they are `far_below`, it waits for those.
     `workers` processes share the jobs; None: one per thread that this process uses, and at most one per core. Raises
     InputError for no orders.
     """
@@ -204,10 +211,10 @@ def race(
         if number + 1 == len(config.round_steps):
             break
         losses = [outcomes[order][-1]["loss"] for order in running]
-        promised = {order for order in running if far_below(shown.get(order), losses[0])}
-        kept = kept_after_round(losses, config, bool(promised))
-        left_after |= {order: number for order in running[kept:] if order not in promised}
-        running = [order for order in running if order not in left_after]
+        promised = [far_below(shown.get(order), losses[0]) for order in running]
+        kept = {running[place] for place in kept_after_round(losses, promised, config)}
+        left_after |= {order: number for order in running if order not in kept}
+        running = [order for order in running if order in kept]
         if len(running) == 1:  # decided
             break
     dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
