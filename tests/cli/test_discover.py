@@ -12,6 +12,7 @@ import pytest
 from cli_helpers import ENVIRONMENT, PROGRAM, Genorder, files_under
 
 from genorder.cli import discover
+from genorder.cli.console import training_hint
 from genorder.cli.discovery_screen import DiscoveryScreen
 from genorder.orders import parse_order
 from genorder.search.strategies import STRATEGIES
@@ -114,6 +115,31 @@ def test_steps_that_are_told(genorder: Genorder, monkeypatch: pytest.MonkeyPatch
         result = json.loads(Path("r/result.json").read_text())
         Path("r/result.json").write_text(json.dumps({**result, "loss_still_falling": falling, "success_rate": rate}))
         assert (f"{hint}, with another --out\n" in genorder(*COMMAND, "--out", "r").err) == hinted
+
+
+@pytest.mark.parametrize(
+    ("losses", "rate", "names", "hinted"),
+    [
+        ({9: 2.9}, 0.07, None, "y9"),
+        ({9: 2.9}, 0.95, None, None),
+        ({9: 2.9, 3: 0.7}, 0.04, [f"name {n}" for n in range(20)], "name 3, name 9"),
+        ({9: 2.9, 3: 0.3}, 0.04, None, None),  # one of them is being learnt
+        (dict.fromkeys(range(6), 2.9), 0.0, None, None),  # too many for chance
+        ({}, 0.5, None, None),
+    ],
+)
+def test_targets_that_a_training_missed(
+    losses: dict[int, float], rate: float, names: list[str] | None, hinted: str | None
+) -> None:
+    result = {
+        "success_rate": rate, "steps": 100, "order": list(range(20))[::-1], "target_names": names,
+        "loss_by_target": [losses.get(column, 0.01) for column in range(20)],
+    }  # fmt: skip
+    said = training_hint(result, "--steps {}")
+    assert (said or "").startswith(f"all targets but {hinted} were learnt") == (hinted is not None)
+    assert (said is None) == (hinted is None)
+    hidden = {**result, "order_in_true_indices": list(range(20)), "target_names": None}
+    assert hinted != "y9" or "all targets but y10 were" in (training_hint(hidden, "--steps {}") or "")
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

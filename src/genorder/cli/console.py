@@ -16,6 +16,7 @@ from rich.text import Text
 from genorder.reports.wording import abbreviated as abbreviated
 from genorder.reports.wording import count_of as count_of
 from genorder.reports.wording import duration as duration
+from genorder.reports.wording import listed, target_name
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
@@ -25,6 +26,8 @@ if TYPE_CHECKING:  # it imports torch, which takes seconds
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _PLAIN_LINE_SECONDS = 10.0
 _GOOD_RATE = 0.9  # a success rate that needs no hint
+_LEARNT, _NOT_LEARNT = 0.1, 0.5  # nats: below, and above
+_FEW = 0.15  # of the targets
 
 
 def say(text: str) -> None:
@@ -65,14 +68,29 @@ def show_warnings() -> None:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
 
 
-def more_steps_hint(result: dict[str, Any], option: str) -> str | None:
-    """What to say of a model that may have been trained too short, if it is so; `option` sets the number of steps."""
-    if result["success_rate"] >= _GOOD_RATE or not result.get("loss_still_falling"):
+def training_hint(result: dict[str, Any], option: str) -> str | None:
+    """What may help a model that was not trained to the end, if something may; `option` sets the number of steps."""
+    if result["success_rate"] >= _GOOD_RATE:
         return None
-    return (
-        f"the training loss was still falling after {result['steps']} steps: more may help, such as "
-        f"{option.format(2 * result['steps'])}, with another --out"
-    )
+    steps = option.format(2 * result["steps"])
+    if few := _few_not_learnt(result["loss_by_target"]):
+        names = listed([target_name(result, column) for column in few])
+        return (
+            f"all targets but {names} were learnt; which ones a training misses is in part chance: another --seed may "
+            f"help, or more steps, such as {steps}, with another --out"
+        )
+    if result.get("loss_still_falling"):
+        return (
+            f"the training loss was still falling after {result['steps']} steps: more may help, such as {steps}, "
+            "with another --out"
+        )
+    return None
+
+
+def _few_not_learnt(losses: list[float]) -> list[int]:
+    """The targets that are left where nearly all are learnt; otherwise none."""
+    left = [column for column, loss in enumerate(losses) if loss > _LEARNT]
+    return left if len(left) <= _FEW * len(losses) and all(losses[column] > _NOT_LEARNT for column in left) else []
 
 
 class _Bar(Progress):

@@ -1,16 +1,17 @@
 """What a discovery shows: how far it is while it runs, and what it found."""
 
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
-from genorder.cli.console import ProgressLine, abbreviated, count_of, duration, more_steps_hint, percent, say, screen
+from genorder.cli.console import ProgressLine, abbreviated, count_of, duration, percent, say, screen, training_hint
 from genorder.discovery import TRAININGS
 from genorder.orders import Constraints, Order
 from genorder.profiling import RaceProgress
-from genorder.reports.wording import NAME_WIDTH, by_name, listed, race_overruled, visible
+from genorder.reports.wording import NAME_WIDTH, by_name, listed, race_overruled, target_name, visible
 from genorder.runs import Source
 from genorder.search import SearchResult, Stage
 from genorder.search.reading import NOTHING_LEARNT
@@ -107,8 +108,8 @@ def show_discovery(result: dict[str, Any]) -> None:
         if result["success_rate_given_order"] is not None:
             say(f"in the given order: {percent(result['success_rate_given_order'])}")
         say(f"model in {Path(result['run_dir']) / 'model'}, trained for {count_of(result['steps'], 'step')}")
-        if more := more_steps_hint(result, "--set final.training.steps={}"):
-            say(more)
+        if hint := training_hint(result, "--set final.training.steps={}"):
+            say(hint)
     seconds = ", ".join(f"{name} {duration(part)}" for name, part in result["seconds"].items())
     say(f"time: {seconds}")
 
@@ -118,12 +119,7 @@ def _show_findings(result: dict[str, Any]) -> None:
     details = result["proposed"]["details"]
     if "verdict" in details:
         say(f"{details['verdict']}: {details['advice']}")
-    true = dict(zip(result["order"], result.get("order_in_true_indices", result["order"]), strict=True))
-    x, y = result.get("input_names"), result.get("target_names")
-
-    def target(column: int) -> str:
-        return visible(y[column], NAME_WIDTH) if y else f"y{true[column]}"
-
+    x, target = result.get("input_names"), partial(target_name, result)
     if variables := details.get("variables"):
         lines = (f"{listed([*map(target, line[:_SHOWN])])}{' ...' if len(line) > _SHOWN else ''}" for line in variables)
         say(f"the targets are {len(variables)} variables over {len(variables[0])} times: {'; '.join(lines)}")

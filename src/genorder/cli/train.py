@@ -10,10 +10,10 @@ from genorder.cli.console import (
     abbreviated,
     duration,
     emit_json,
-    more_steps_hint,
     percent,
     say,
     say_all,
+    training_hint,
     training_progress,
 )
 from genorder.cli.reporting import kept
@@ -87,8 +87,8 @@ def _show(result: dict[str, Any]) -> None:
     if "cost_ratio" in result:
         say(f"the order costs {result['cost_ratio']:.2f} times the operations of the best one")
     say(f"model in {Path(result['run_dir']) / 'model'}")
-    if more := more_steps_hint(result, "--steps {}"):
-        say(more)
+    if hint := training_hint(result, "--steps {}"):
+        say(hint)
 
 
 def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:

@@ -77,6 +77,14 @@ def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
     return f", by name: {listed(shown[:_NAMES])}{' ...' if len(shown) > _NAMES else ''}"
 
 
+def target_name(result: Mapping[str, Any], column: int) -> str:
+    """The user's own name; else `y3`, of a built-in task by its true index."""
+    if names := result.get("target_names"):
+        return visible(names[column], NAME_WIDTH)
+    true = result.get("order_in_true_indices", result["order"])
+    return f"y{true[result['order'].index(column)]}"
+
+
 def count_of(amount: int, thing: str) -> str:
     """`1 order`, `1,000 orders`."""
     return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
