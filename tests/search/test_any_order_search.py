@@ -401,7 +401,7 @@ def two_variables(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
 
 
 def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path) -> None:
-    """These go to the race, and no other sort."""
+    """These go to the race, and a regular sort beside them."""
     counting = shortened(60).model_copy(update={"agreement": AgreementConfig()})
     result = propose(tmp_path, splits_of(two_variables, train=20_000), counting)
     assert sorted(result.details["variables"]) == [list(range(0, 12, 2)), list(range(1, 12, 2))]
@@ -409,7 +409,7 @@ def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path) -> N
     assert result.details["verdict"] == "order found"
     assert [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10] in told  # each u(t) right behind v(t - 1)
     in_turns = [order for order in told if [target % 2 for target in order[2:10]] in ([0, 1] * 4, [1, 0] * 4)]
-    assert len(in_turns) >= len(told) - 1  # but for what was read off the first model
+    assert 1 <= len(in_turns) >= len(told) - 2  # but for the regular one, and what was read off the first model
 
 
 def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:

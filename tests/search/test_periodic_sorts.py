@@ -63,6 +63,19 @@ def test_the_best_designed_by_hand_is_among_them(network: str, hidden: int) -> N
     assert by_hand in [columns.compose(order) for order in periodic_sorts(lines, Constraints())]
 
 
+@pytest.mark.parametrize("network", DELAYS)
+def test_no_two_have_the_same_distances(network: str) -> None:
+    """In a ring, to begin with another of the variables changes nothing."""
+    lines, _, _ = delay_lines(network, 0)
+    kinds = set()
+    found = periodic_sorts(lines, Constraints())
+    for order in found:
+        step_of = order.inverse()
+        late = lines.rows[len(lines.rows) // 2]
+        kinds.add(tuple(sorted(tuple(sorted(step_of[t] - step_of[p] for p in lines.reads[t].targets)) for t in late)))
+    assert len(kinds) == len(found)
+
+
 def test_none_has_more_right_behind_a_parent_by_brute_force() -> None:
     """Three variables: u from w and v before it, v from u, w from v two levels back and u."""
     levels = 6

@@ -28,7 +28,8 @@ _Rank = tuple[int, int, list[list[int]], tuple[int, ...]]
 def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
     """The best ones, then the best level by level; none where no line can have its targets right behind a parent."""
     turns = _Turns(lines)
-    return deduplicated([*turns.sorts(constraints)[:_MOST_SORTS], *turns.sorts(constraints, by_level=True)[:1]])
+    found = turns.sorts(constraints)[:_MOST_SORTS]
+    return deduplicated([*found, *turns.sorts(constraints, by_level=True)[:1]]) if found else []
 
 
 @final
@@ -44,7 +45,8 @@ class _Turns:
 
     def sorts(self, constraints: Constraints, by_level: bool = False) -> list[Order]:
         """Those with most targets right behind a parent first; of those with the same lines there, the one that looks
-        least far back. `by_level`: of those alone that emit one level after the other.
+        least far back; of those with the same distances, as in a ring, one. `by_level`: of those alone that emit one
+        level after the other.
         """
         edges = {(own, back, line) for target, (_, own) in self._place_of.items() for back, line in self._seen[target]}
         best: dict[frozenset[int], tuple[_Rank, Order]] = {}
@@ -57,11 +59,14 @@ class _Turns:
             behind = frozenset(own for own, distances in enumerate(far) if 1 in distances)
             order = Order.of(self._sequence(begins))
             # Without any, as with lines that do not read each other, to take turns only tears them apart.
-            if behind and constraints.allows(order):
+            if (behind or by_level) and constraints.allows(order):
                 squares = sum(d * d for distances in far for d in distances)
                 found = (-self._right_behind(order), squares, sorted(far), begins), order
                 best[behind] = min(found, best.get(behind, found), key=lambda each: each[0])
-        return [order for _, order in sorted(best.values(), key=lambda each: each[0])]
+        unlike: dict[tuple[tuple[int, ...], ...], Order] = {}
+        for (_, _, distances, _), order in sorted(best.values(), key=lambda each: each[0]):
+            unlike.setdefault(tuple(map(tuple, distances)), order)
+        return list(unlike.values())
 
     def _ways(self) -> Iterator[tuple[int, ...]]:
         """The first to begin does so at step 0."""

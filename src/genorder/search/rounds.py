@@ -66,15 +66,14 @@ class Rounds:
         self._determined = self._counted[0] if self._counted else None
 
     def _counted_orders(self) -> list[Order]:
-        """In which each target is determined by what comes before it, as regular as can be found."""
+        """In which each target is determined by what comes before it: variables that take turns, a regular one."""
         found, constraints = self._determination, self._problem.constraints
         order = found.order(constraints) if found else None
         if found is None or order is None:
             return []
-        if found.lines and (in_turns := periodic_sorts(found.lines, constraints)):
-            return in_turns
+        in_turns = periodic_sorts(found.lines, constraints) if found.lines else []
         edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
-        return [regular_sort(order, edges, constraints, self._watch)]
+        return [*in_turns, regular_sort(order, edges, constraints, self._watch)]
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -206,11 +205,10 @@ class Rounds:
     def _sorts(self, best: Order, graph: Sequence[Dependency], lines: Lines | None) -> list[Order]:
         """Of the graph, such as may be learnt sooner than the best order."""
         constraints = self._problem.constraints
-        if lines and (in_turns := periodic_sorts(lines, constraints)):
-            return in_turns
         edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
         regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
-        return [*topological_sorts(best, edges, constraints), *regular]
+        in_turns = periodic_sorts(lines, constraints) if lines else []
+        return [*(in_turns or topological_sorts(best, edges, constraints)), *regular]
 
     def _graph(self, reading: Reading) -> list[Dependency]:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""
