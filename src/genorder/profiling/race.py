@@ -110,12 +110,14 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
 
     A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
     is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, they are
-    the ones to wait for, until one of them leads, and the others need not stay for being close.
+    the ones to wait for, until one of them leads. Then the better half is theirs first, and the others need not stay
+    for being close.
     """
     best, places = losses[0], range(len(losses))
     if not math.isfinite(best):
         return list(places)
-    share = max(1, math.ceil(config.kept_share * len(losses)))
+    ranked = sorted(places, key=lambda place: promised[0] and not promised[place])
+    better = ranked[: max(1, math.ceil(config.kept_share * len(losses)))]
 
     def goes_on(place: int) -> bool:
         loss = losses[place]
@@ -123,7 +125,7 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
             return True
         if loss > max(best * (1 + config.far), best + _CLEARLY):
             return False
-        return place < share or (loss <= best * (1 + config.close) and (promised[place] or not any(promised)))
+        return place in better or (loss <= best * (1 + config.close) and (promised[place] or not any(promised)))
 
     return [place for place in places if goes_on(place)]
 
