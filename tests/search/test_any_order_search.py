@@ -400,8 +400,15 @@ def two_variables(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
     return np.stack(columns, axis=1)
 
 
-def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path) -> None:
+def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """These go to the race, and a regular sort beside them."""
+    regular: list[Order] = []
+
+    def kept(*arguments: Any) -> Order:
+        regular.append(regular_sort(*arguments))
+        return regular[-1]
+
+    monkeypatch.setattr(trainings, "regular_sort", kept)
     counting = shortened(60).model_copy(update={"agreement": AgreementConfig()})
     result = propose(tmp_path, splits_of(two_variables, train=20_000), counting)
     assert sorted(result.details["variables"]) == [list(range(0, 12, 2)), list(range(1, 12, 2))]
@@ -410,6 +417,7 @@ def test_variables_over_time_take_turns_in_what_is_proposed(tmp_path: Path) -> N
     assert [1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10] in told  # each u(t) right behind v(t - 1)
     in_turns = [order for order in told if [target % 2 for target in order[2:10]] in ([0, 1] * 4, [1, 0] * 4)]
     assert 1 <= len(in_turns) >= len(told) - 2  # but for the regular one, and what was read off the first model
+    assert [list(order) in told for order in regular] == [True]
 
 
 def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:

@@ -76,6 +76,14 @@ def test_no_two_have_the_same_distances(network: str) -> None:
     assert len(kinds) == len(found)
 
 
+def test_which_variable_is_right_behind_a_parent_stays_open() -> None:
+    """u and v both read u and v one level back: the distances are the same whoever comes first, the functions not."""
+    reads = tuple(Reads(frozenset(range(t - t % 2 - 2, t - t % 2)) if t > 1 else frozenset(), 2) for t in range(12))
+    lines = Lines(tuple((t, t + 1) for t in range(0, 12, 2)), reads)
+    first = {order[0] for order in periodic_sorts(lines, Constraints())}
+    assert first == {0, 1}
+
+
 def test_none_has_more_right_behind_a_parent_by_brute_force() -> None:
     """Three variables: u from w and v before it, v from u, w from v two levels back and u."""
     levels = 6

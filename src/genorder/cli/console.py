@@ -28,6 +28,7 @@ _PLAIN_LINE_SECONDS = 10.0
 _GOOD_RATE = 0.9  # a success rate that needs no hint
 _LEARNT, _NOT_LEARNT = 0.1, 0.5  # nats: below, and above
 _FEW = 0.15  # of the targets
+_NAMED = 8  # of them
 
 
 def say(text: str) -> None:
@@ -74,10 +75,10 @@ def training_hint(result: dict[str, Any], option: str) -> str | None:
         return None
     steps = option.format(2 * result["steps"])
     if few := _few_not_learnt(result["loss_by_target"]):
-        names = listed([target_name(result, column) for column in few])
+        names = [target_name(result, column) for column in few[:_NAMED]] + ["..."] * (len(few) > _NAMED)
         return (
-            f"all targets but {names} were learnt; which ones a training misses is in part chance: another --seed may "
-            f"help, or more steps, such as {steps}, with another --out"
+            f"all targets but {listed(names)} were learnt; which ones a training misses is in part chance: if they can "
+            f"be predicted at all, another --seed may help, or more steps, such as {steps}, with another --out"
         )
     if result.get("loss_still_falling"):
         return (

@@ -2,9 +2,9 @@
 
 Every round trains each remaining order from the start, with the same batches for all and a learning rate that decays
 to zero within the round, so that a round's losses are those of finished trainings. The better half goes on to a longer
-round; so do those that are close to the best, and those that are far from it do not. A job is one order, seed and
-round; its result depends on nothing else, so a race can be continued, or spread over workers, without changing its
-outcome.
+round; so do those that are close to the best, and those that are far from it do not; `kept_after_round` says it in
+full. A job is one order, seed and round; its result depends on nothing else, so a race can be continued, or spread over
+workers, without changing its outcome.
 """
 
 import math
@@ -110,8 +110,8 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
 
     A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
     is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, they are
-    the ones to wait for, until one of them leads. Then the better half is theirs first, and the others need not stay
-    for being close.
+    the ones to wait for, until one of them leads; then the better half is theirs first. While all of them are close,
+    the others need not stay for being so too.
     """
     best, places = losses[0], range(len(losses))
     if not math.isfinite(best):
@@ -119,13 +119,16 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
     ranked = sorted(places, key=lambda place: promised[0] and not promised[place])
     better = ranked[: max(1, math.ceil(config.kept_share * len(losses)))]
 
+    close = [loss <= best * (1 + config.close) for loss in losses]
+    promised_ones = [place for place in places if promised[place]]
+    nothing_learnt = bool(promised_ones) and all(close[place] for place in promised_ones)
+
     def goes_on(place: int) -> bool:
-        loss = losses[place]
         if promised[place] and not promised[0]:
             return True
-        if loss > max(best * (1 + config.far), best + _CLEARLY):
+        if losses[place] > max(best * (1 + config.far), best + _CLEARLY):
             return False
-        return place in better or (loss <= best * (1 + config.close) and (promised[place] or not any(promised)))
+        return place in better or (close[place] and (promised[place] or not nothing_learnt))
 
     return [place for place in places if goes_on(place)]
 

@@ -45,8 +45,8 @@ class _Turns:
 
     def sorts(self, constraints: Constraints, by_level: bool = False) -> list[Order]:
         """Those with most targets right behind a parent first; of those with the same lines there, the one that looks
-        least far back; of those with the same distances, as in a ring, one. `by_level`: of those alone that emit one
-        level after the other.
+        least far back. Of those with the same distances, as in a ring, all but one come last. `by_level`: of those
+        alone that emit one level after the other.
         """
         edges = {(own, back, line) for target, (_, own) in self._place_of.items() for back, line in self._seen[target]}
         best: dict[frozenset[int], tuple[_Rank, Order]] = {}
@@ -63,10 +63,11 @@ class _Turns:
                 squares = sum(d * d for distances in far for d in distances)
                 found = (-self._right_behind(order), squares, sorted(far), begins), order
                 best[behind] = min(found, best.get(behind, found), key=lambda each: each[0])
+        ranked = sorted(best.values(), key=lambda each: each[0])
         unlike: dict[tuple[tuple[int, ...], ...], Order] = {}
-        for (_, _, distances, _), order in sorted(best.values(), key=lambda each: each[0]):
+        for (_, _, distances, _), order in ranked:
             unlike.setdefault(tuple(map(tuple, distances)), order)
-        return list(unlike.values())
+        return deduplicated([*unlike.values(), *(order for _, order in ranked)])
 
     def _ways(self) -> Iterator[tuple[int, ...]]:
         """The first to begin does so at step 0."""

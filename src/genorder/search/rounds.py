@@ -182,7 +182,11 @@ class Rounds:
             lines = self._lines(best, graph) if reading.learnt else None
             others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
             others += self._sorts(best, graph, lines) if reading.learnt else []
-            rows = proposals(reading, oracle, [*self._counted, *others])[:most_orders]
+            rows = proposals(reading, oracle, [*self._counted, *others])
+            # What else was read off this model comes last: sorts of its graph are more worth a race.
+            own = len(reading.orders)
+            first = min(own, 2)
+            rows = [*rows[:first], *rows[own:], *rows[first:own]][:most_orders]
             margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
             **reading_to_dict(reading, oracle),
