@@ -120,8 +120,7 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
     better = ranked[: max(1, math.ceil(config.kept_share * len(losses)))]
 
     close = [loss <= best * (1 + config.close) for loss in losses]
-    promised_ones = [place for place in places if promised[place]]
-    nothing_learnt = bool(promised_ones) and all(close[place] for place in promised_ones)
+    nothing_learnt = any(promised) and all(near for near, own in zip(close, promised, strict=True) if own)
 
     def goes_on(place: int) -> bool:
         if promised[place] and not promised[0]:

@@ -5,7 +5,7 @@ always stands as far back. In their turns the variables need not be at the same 
 or behind the others, as long as no target comes before what it is computed from. Of all these ways, those are proposed
 that have most targets right behind one of their parents, one for each choice of the variables that are: which of them
 is hard to learn otherwise, only training tells. The best of those that emit one level after the other goes with them:
-where every variable is hard to learn, as with products modulo a number, what all of them need is best told early.
+on some delay networks it is learnt best (benchmarks/RESULTS.md).
 """
 
 import math
