@@ -58,6 +58,24 @@ def test_the_variables_of_a_delay_network(network: str, hidden: int) -> None:
 
 
 @pytest.mark.parametrize("network", DELAYS)
+def test_lines_that_are_as_good(network: str) -> None:
+    """In a ring they may run on from each variable to the next, or the one after it, or back; elsewhere nowhere."""
+    task = make_task(f"delay-{network}", "36")
+    true_of_column = hidden_order(task.lengths, 0)
+    graph = task.dependencies().relabelled(true_of_column)
+    lines = find_lines(sources_of(graph), a_sort(graph))
+    assert lines is not None
+    turned = lines.turned()
+    assert turned[0] == lines
+    assert all(go_on(each) for each in turned)
+    along = [{tuple(true_of_column[t] % 4 for t in line) for line in zip(*each.rows, strict=True)} for each in turned]
+    by_step = {step: {tuple((v + step * t) % 4 for t in range(9)) for v in range(4)} for step in range(4)}
+    steps = [step for lines in along for step, expected in by_step.items() if lines == expected]
+    assert sorted(steps) == ([0, 1, 2, 3] if network == "coupled-ring" else [0])
+    assert len(turned) == len(steps)
+
+
+@pytest.mark.parametrize("network", DELAYS)
 def test_the_graph_that_is_counted_is_the_networks(network: str) -> None:
     """On ReLU three late targets have a simpler source than those of their kind."""
     data, train, _ = task_data(f"delay-{network}", "36", 1, train=60_000)

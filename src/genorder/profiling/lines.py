@@ -9,6 +9,7 @@ often follow from others in a roundabout way.)
 """
 
 import heapq
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, permutations, product
@@ -52,10 +53,41 @@ class Lines:
     def width(self) -> int:
         return len(self.rows[0])
 
-    def seen_by(self, target: int) -> frozenset[Place]:
-        """What it reads of targets: how many levels back, and in which line."""
+    def seen(self) -> dict[int, frozenset[Place]]:
+        """What each target reads of targets: how many levels back, and in which line."""
         place_of = places(self.rows)
-        return _seen_from(place_of[target][0], self.reads[target], place_of)
+        return {target: _seen_from(level, self.reads[target], place_of) for target, (level, _) in place_of.items()}
+
+    def usually_seen(self) -> list[frozenset[Place]]:
+        """That of most targets of each line."""
+        seen = self.seen()
+        return [Counter(seen[target] for target in line).most_common(1)[0][0] for line in zip(*self.rows, strict=True)]
+
+    @property
+    def apart(self) -> bool:
+        """Does no line read another?"""
+        return all(other == own for own, seen in enumerate(self.usually_seen()) for _, other in seen)
+
+    def turned(self) -> list["Lines"]:
+        """All that are as good, these first: where the lines may change places, as in a ring, they may do so once more
+        at each level, and every target still reads what the one before it does.
+        """
+        usual = self.usually_seen()
+        lines = range(self.width)
+        turns = [
+            turn
+            for turn in permutations(lines)
+            if all(usual[turn[line]] == {(back, turn[other]) for back, other in usual[line]} for line in lines)
+        ]
+        return [
+            Lines(tuple(_turned(row, turn, level) for level, row in enumerate(self.rows)), self.reads) for turn in turns
+        ]
+
+
+def _turned(row: tuple[int, ...], turn: Sequence[int], times: int) -> tuple[int, ...]:
+    for _ in range(times):
+        row = tuple(row[place] for place in turn)
+    return row
 
 
 def find_lines(sources: Sequence[Sequence[Reads]], order: Order) -> Lines | None:

@@ -26,8 +26,7 @@ from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderOracle, fit_any_order, routed_model, with_steps
-from genorder.profiling.determination import Determination, counting_seconds, determine
-from genorder.profiling.part_watch import PartWatch
+from genorder.profiling.determination import counting_seconds
 from genorder.search.base import (
     MOST_PROPOSALS,
     OwnModelSearch,
@@ -37,6 +36,7 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
+from genorder.search.counted import Counted, count
 from genorder.search.rounds import Round, Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
@@ -121,7 +121,7 @@ class AnyOrder(OwnModelSearch):
         self.check(problem)
         if problem.only_order:
             return SearchResult([Proposal(problem.only_order)], [])
-        counted = cache(lambda: _counted(problem))  # once, and not at all if everything is known from before
+        counted = cache(lambda: count(problem))  # once, and not at all if everything is known from before
         models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         ranked = (best, *(model for model in models if model is not best))
@@ -140,7 +140,7 @@ class AnyOrder(OwnModelSearch):
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
 
-    def _profile(self, problem: SearchProblem, number: int, counted: Callable[[], "_Counted"]) -> dict[str, Any]:
+    def _profile(self, problem: SearchProblem, number: int, counted: Callable[[], Counted]) -> dict[str, Any]:
         """One model, from its first training to what was read off it."""
         name = f"any-order {number + 1}"
         seed = derive_seed(problem.seed, "any-order", number)
@@ -154,31 +154,22 @@ class AnyOrder(OwnModelSearch):
         }
         problem.spend_run(name)
         folder = problem.folder_of(name, described)
-        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder, counted()))
+        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder, counted))
         shutil.rmtree(folder, ignore_errors=True)
         best = [Proposal.from_dict(row) for row in found["proposals"]]
         seconds = {"train": found["train_seconds"], "construct": found["construct_seconds"]}
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
 
-    def _train(self, problem: SearchProblem, name: str, seed: int, folder: Path, counted: "_Counted") -> dict[str, Any]:
-        rounds = Rounds(problem, name, seed, folder, self._share(problem), counted.determination)
+    def _train(
+        self, problem: SearchProblem, name: str, seed: int, folder: Path, counted: Callable[[], Counted]
+    ) -> dict[str, Any]:
+        started = time.monotonic()
+        known = counted()
+        counting = time.monotonic() - started
+        rounds = Rounds(problem, name, seed, folder, self._share(problem), known)
         found = rounds.run(self._rounds(problem), self._orders(problem))
-        return {**found, "construct_seconds": found["construct_seconds"] + counted.seconds}
-
-
-@final
-@dataclass(frozen=True)
-class _Counted:
-    determination: Determination | None
-    seconds: float
-
-
-def _counted(problem: SearchProblem) -> _Counted:
-    started = time.monotonic()
-    watch = PartWatch(problem.on_progress, problem.stop)
-    found = determine(problem.train, problem.any_order.agreement, watch)
-    return _Counted(found, time.monotonic() - started)
+        return {**found, "construct_seconds": found["construct_seconds"] + counting}
 
 
 def _agreement(orders: Sequence[Order]) -> float:

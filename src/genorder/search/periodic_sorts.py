@@ -9,70 +9,86 @@ on some delay networks it is learnt best (benchmarks/RESULTS.md).
 """
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise, permutations, product
 from typing import final
 
 from genorder.orders import Constraints, Order, deduplicated
 from genorder.profiling.lines import Lines, places
 
-_MOST_WAYS = 60_000  # to take turns that are tried
+_MOST_WAYS = 60_000  # to take turns that are tried in all
 _AHEAD = 5  # levels that one may be ahead of another, at most
 _MOST_SORTS = 3
 
-# How many targets are right behind a parent, how far back is looked; to decide between equals, distances and steps.
-_Rank = tuple[int, int, list[list[int]], tuple[int, ...]]
+
+@final
+@dataclass(frozen=True, order=True)
+class _Sort:
+    """Those with most targets right behind a parent come first, of these the one that looks least far back."""
+
+    not_right_behind: int  # targets
+    squares: int  # of all distances
+    distances: tuple[tuple[int, ...], ...]  # of each line from what it reads, in steps
+    begins: tuple[int, ...]
+    order: Order = field(compare=False)
 
 
 def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
     """The best ones, then the best level by level; none where no line can have its targets right behind a parent."""
-    turns = _Turns(lines)
-    found = turns.sorts(constraints)[:_MOST_SORTS]
-    return deduplicated([*found, *turns.sorts(constraints, by_level=True)[:1]]) if found else []
+    turned = lines.turned()
+    if any(each.apart for each in turned):
+        return []  # to take turns would only tear them apart
+    ways = [_Turns(each, _MOST_WAYS // len(turned)) for each in turned]
+    found = _ranked([sort for each in ways for sort in each.sorts(constraints)])[:_MOST_SORTS]
+    by_level = _ranked([sort for each in ways for sort in each.sorts(constraints, by_level=True)])[:1]
+    return deduplicated([*found, *by_level]) if found else []
+
+
+def _ranked(sorts: Sequence[_Sort]) -> list[Order]:
+    """Best first. Of those with the same distances, as in a ring, all but one come last."""
+    ranked = sorted(sorts)
+    unlike: dict[tuple[tuple[int, ...], ...], Order] = {}
+    for each in ranked:
+        unlike.setdefault(each.distances, each.order)
+    return deduplicated([*unlike.values(), *(each.order for each in ranked)])
 
 
 @final
 class _Turns:
     """A way to take turns is, for each line, the step at which it begins, if each level has one step for each line."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: Lines, most_ways: int) -> None:
         self._width, self._parents = lines.width, [reads.targets for reads in lines.reads]
-        self._place_of = places(lines.rows)
-        self._seen = {target: lines.seen_by(target) for target in self._place_of}
-        usual = [Counter(self._seen[row[line]] for row in lines.rows).most_common(1) for line in range(self._width)]
-        self._usual = [seen for ((seen, _),) in usual]
+        self._place_of, self._most_ways = places(lines.rows), most_ways
+        self._usual = lines.usually_seen()
+        seen = lines.seen()
+        self._edges = {(own, *place) for target, (_, own) in self._place_of.items() for place in seen[target]}
 
-    def sorts(self, constraints: Constraints, by_level: bool = False) -> list[Order]:
-        """Those with most targets right behind a parent first; of those with the same lines there, the one that looks
-        least far back. Of those with the same distances, as in a ring, all but one come last. `by_level`: of those
+    def sorts(self, constraints: Constraints, by_level: bool = False) -> list[_Sort]:
+        """The best for each choice of the lines that have their targets right behind a parent. `by_level`: of those
         alone that emit one level after the other.
         """
-        edges = {(own, back, line) for target, (_, own) in self._place_of.items() for back, line in self._seen[target]}
-        best: dict[frozenset[int], tuple[_Rank, Order]] = {}
+        best: dict[frozenset[int], _Sort] = {}
         for begins in permutations(range(self._width)) if by_level else self._ways():
-            if any(self._distance(begins, *edge) < 1 for edge in edges):
+            if any(self._distance(begins, *edge) < 1 for edge in self._edges):
                 continue
             far = [
                 sorted(self._distance(begins, own, *place) for place in seen) for own, seen in enumerate(self._usual)
             ]
             behind = frozenset(own for own, distances in enumerate(far) if 1 in distances)
             order = Order.of(self._sequence(begins))
-            # Without any, as with lines that do not read each other, to take turns only tears them apart.
             if (behind or by_level) and constraints.allows(order):
                 squares = sum(d * d for distances in far for d in distances)
-                found = (-self._right_behind(order), squares, sorted(far), begins), order
-                best[behind] = min(found, best.get(behind, found), key=lambda each: each[0])
-        ranked = sorted(best.values(), key=lambda each: each[0])
-        unlike: dict[tuple[tuple[int, ...], ...], Order] = {}
-        for (_, _, distances, _), order in ranked:
-            unlike.setdefault(tuple(map(tuple, distances)), order)
-        return deduplicated([*unlike.values(), *(order for _, order in ranked)])
+                apart = len(order) - self._right_behind(order)
+                found = _Sort(apart, squares, tuple(sorted(map(tuple, far))), begins, order)
+                best[behind] = min(found, best.get(behind, found))
+        return list(best.values())
 
     def _ways(self) -> Iterator[tuple[int, ...]]:
         """The first to begin does so at step 0."""
         width, ahead = self._width, _AHEAD
-        while ahead and math.factorial(width) * (ahead + 1) ** width > _MOST_WAYS:
+        while ahead and math.factorial(width) * (ahead + 1) ** width > self._most_ways:
             ahead -= 1
         for turns in permutations(range(width)):
             for levels in product(range(ahead + 1), repeat=width):

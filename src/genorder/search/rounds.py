@@ -13,12 +13,12 @@ from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
 from genorder.profiling.blind import blind_loss, blind_losses
 from genorder.profiling.dependencies import Dependency, dependencies
-from genorder.profiling.determination import Determination
 from genorder.profiling.lines import Lines, Reads, find_lines
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import SearchProblem
+from genorder.search.counted import Counted
 from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.periodic_sorts import periodic_sorts
 from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
@@ -49,7 +49,7 @@ class Rounds:
         seed: int,
         folder: Path,
         share: int | None,
-        determination: Determination | None,
+        counted: Counted,
     ) -> None:
         self._problem, self._name, self._seed, self._folder, self._share = problem, name, seed, folder, share
         self._config = problem.any_order
@@ -60,20 +60,8 @@ class Rounds:
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._watch = PartWatch(problem.on_progress, problem.stop)
-        self._determination = determination
-        with self._timed():
-            self._counted = self._counted_orders()
-        self._determined = self._counted[0] if self._counted else None
-
-    def _counted_orders(self) -> list[Order]:
-        """In which each target is determined by what comes before it: variables that take turns, a regular one."""
-        found, constraints = self._determination, self._problem.constraints
-        order = found.order(constraints) if found else None
-        if found is None or order is None:
-            return []
-        in_turns = periodic_sorts(found.lines, constraints) if found.lines else []
-        edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
-        return [*in_turns, regular_sort(order, edges, constraints, self._watch)]
+        self._determination, self._counted = counted.determination, counted.orders
+        self._determined = counted.orders[0] if counted.orders else None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -207,11 +195,13 @@ class Rounds:
         return find_lines([reads[target] for target in range(len(best))], best)
 
     def _sorts(self, best: Order, graph: Sequence[Dependency], lines: Lines | None) -> list[Order]:
-        """Of the graph, such as may be learnt sooner than the best order."""
+        """Of the graph, such as may be learnt sooner than the best order, and were not counted."""
+        if len(self._counted) > 1:
+            return []  # variables that take turns, and a regular one
         constraints = self._problem.constraints
         edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-        regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
         in_turns = periodic_sorts(lines, constraints) if lines else []
+        regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
         return [*(in_turns or topological_sorts(best, edges, constraints)), *regular]
 
     def _graph(self, reading: Reading) -> list[Dependency]:
