@@ -20,6 +20,7 @@ from genorder.presets import DiscoveryConfig, resolve_discovery
 from genorder.profiling import Contestant, RaceResult
 from genorder.search import (
     MOST_PROPOSALS,
+    Budget,
     GlobalLocal,
     PlannedRun,
     Proposal,
@@ -313,3 +314,16 @@ def test_an_order_that_left_the_race_early_can_overrule_it() -> None:
     standing = surpassing(raced, {orders[0]: 0.01})
     assert standing is not None
     assert undecided(standing, orders, 0.05) == [orders[0]]
+
+
+def test_a_budget_of_proposals(tmp_path: Path) -> None:
+    """The first of them alone is raced, beside the given order and its reverse; all of them are told."""
+    free, limited = (
+        found_in(tmp_path / name, small(budget=Budget(proposals=most), explore_only=True))
+        for name, most in (("free", None), ("limited", 1))
+    )
+    assert limited["proposed"]["proposals"] == free["proposed"]["proposals"]
+    first = free["proposed"]["proposals"][0]["order"]
+    raced = {tuple(row["order"]) for row in limited["race"]}
+    assert raced == {tuple(first), (0, 1, 2, 3), (3, 2, 1, 0)}
+    assert len(free["race"]) > len(raced)

@@ -74,7 +74,7 @@ def test_steps_that_fit_into_a_time(
             with pytest.raises(InputError, match="is too small"):
                 budget_within(seconds, discovery, problem)
         else:
-            assert budget_within(seconds, discovery, problem) == Budget(steps=steps)
+            assert budget_within(seconds, discovery, problem) == Budget(steps=steps, proposals=AnyOrder.finalists)
 
 
 def test_what_is_late_to_settle_takes_its_training_longer() -> None:
@@ -82,3 +82,15 @@ def test_what_is_late_to_settle_takes_its_training_longer() -> None:
     assert (estimate.total, estimate.besides) == (50.0, 10.0)
     assert estimate.unsettled([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
     assert estimate.unsettled([]) == 0.0
+    assert replace(estimate, more_race=3.0).unsettled([PlannedRun("one", 2, 100, 50)]) == 18.0
+
+
+def test_a_race_of_as_many_orders_as_may_be_proposed(tmp_path: Path) -> None:
+    """None are proposed beyond a budget in time, and the estimate knows it."""
+    discovery = small(AnyOrder())
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        free = estimated(discovery, problem)
+        problem.budget = budget_within(3600, discovery, problem)
+        within = estimated(discovery, problem)
+    assert within.more_race == 0.0 < free.more_race

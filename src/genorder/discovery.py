@@ -72,7 +72,8 @@ def discover(
         watcher.proposed(proposed)
 
     shown = {proposal.order: proposal.loss for proposal in proposed.proposals if proposal.loss is not None}
-    finalists = deduplicated([*_finalists(proposed), *beside_proposals(problem, discovery.also)])
+    proposals = [proposal.order for proposal in proposed.proposals[: discovery.budget.proposals or MOST_PROPOSALS]]
+    finalists = deduplicated([*proposals, *beside_proposals(problem, discovery.also)])
     raced = race(
         problem.train,
         problem.validation,
@@ -216,10 +217,6 @@ def beside_proposals(problem: SearchProblem, also: tuple[Order, ...]) -> list[Or
     """What is raced too: the user's own, the given order and its reverse, the last two where they are allowed."""
     both = Order.forward(problem.length), Order.reverse(problem.length)
     return deduplicated([*also, *(order for order in both if problem.constraints.allows(order))])
-
-
-def _finalists(proposed: SearchResult) -> list[Order]:
-    return [proposal.order for proposal in proposed.proposals[:MOST_PROPOSALS]]
 
 
 def _search_seconds(proposed: SearchResult) -> float:

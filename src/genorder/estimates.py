@@ -10,7 +10,7 @@ from genorder.errors import InputError
 from genorder.fixed_order import seconds_per_step
 from genorder.orders import Order
 from genorder.profiling import race_steps, seconds_per_candidate
-from genorder.search import Budget, OwnModelSearch, PlannedRun, SearchProblem
+from genorder.search import MOST_PROPOSALS, Budget, OwnModelSearch, PlannedRun, SearchProblem
 
 # What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
@@ -24,6 +24,7 @@ class Estimate:
 
     parts: dict[str, float]  # propose, race, train
     training: float  # of proposing, what grows with the steps that are trained
+    more_race: float = 0.0  # at most, if the search proposes as many orders as it may
 
     @property
     def total(self) -> float:
@@ -35,9 +36,11 @@ class Estimate:
         return self.parts["propose"] - self.training
 
     def unsettled(self, runs: Sequence[PlannedRun]) -> float:
-        """How much longer these runs may take at most, if their trainings are late to settle."""
+        """How much longer it may take at most, if the trainings of these runs are late to settle and many orders are
+        proposed.
+        """
         steps = sum(run.steps for run in runs)
-        return self.training * sum(run.more_steps for run in runs) / steps if steps else 0.0
+        return self.more_race + (self.training * sum(run.more_steps for run in runs) / steps if steps else 0.0)
 
 
 def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
@@ -60,13 +63,18 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
     parts = {"propose": training + besides}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
-    finalists = problem.count_orders(discovery.search.finalists + len(beside_proposals(problem, discovery.also)))
-    parts["race"] = race_step * race_steps(discovery.config.race, finalists)
+    beside = len(beside_proposals(problem, discovery.also))
+    allowed = problem.budget.proposals or MOST_PROPOSALS
+    usual, most = (
+        race_step * race_steps(discovery.config.race, problem.count_orders(proposals + beside))
+        for proposals in (min(discovery.search.finalists, allowed), allowed)
+    )
+    parts["race"] = usual
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
         steps = trainings * final.config.training.steps
         parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
-    return Estimate(parts, training)
+    return Estimate(parts, training, more_race=most - usual)
 
 
 def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
@@ -89,6 +97,7 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
         return discovery.budget
     if own:
         steps = sum(run.steps for run in runs) * (left - estimate.besides) / estimate.training
-        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)))
+        # The race is as long as was reckoned with.
+        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)), proposals=discovery.search.finalists)
     affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

@@ -173,12 +173,14 @@ def _show_plan(plan: dict[str, Any]) -> None:
     for run in plan["runs"]:
         say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {count_of(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
-        more = _more(plan["unsettled_seconds"]) if part in ("propose", "total") else ""
+        more = _more(plan["unsettled_seconds"]) if part == "total" else ""
         say(f"{part}: about {duration(seconds)} on this machine{more}")
 
 
 def _more(seconds: float) -> str:
-    return f"; up to {duration(seconds)} more if the search is late to settle" if seconds else ""
+    return (
+        f"; up to {duration(seconds)} more if the search is late to settle, or proposes many orders" if seconds else ""
+    )
 
 
 def _parse_budget(text: str | None) -> float | None:

@@ -37,6 +37,7 @@ class Budget:
     runs: int | None = None  # mixture profiling runs; None: as many as the strategy plans
     candidates: int | None = None  # per run; None: as many as the strategy plans
     steps: int | None = None  # of a strategy that trains a model of its own; None: as many as it needs
+    proposals: int | None = None  # of the strategy, that are raced; None: all of them
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -45,6 +46,8 @@ class Budget:
             raise InputError(f"a budget of {self.candidates} candidates per run is too small: expected at least 2")
         if self.steps is not None and self.steps < 1:
             raise InputError(f"a budget of {self.steps} training steps is too small: expected at least 1")
+        if self.proposals is not None and self.proposals < 1:
+            raise InputError(f"a budget of {self.proposals} proposals is too small: expected at least 1")
 
 
 @final
