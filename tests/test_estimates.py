@@ -11,6 +11,7 @@ from genorder.discovery import new_problem
 from genorder.errors import InputError
 from genorder.estimates import Estimate, budget_within, estimated
 from genorder.orders import Constraints
+from genorder.profiling import race_steps
 from genorder.search import AnyOrder, Budget, PlannedRun, Search
 from test_discovery import SEARCH, run_directory, small
 
@@ -74,23 +75,60 @@ def test_steps_that_fit_into_a_time(
             with pytest.raises(InputError, match="is too small"):
                 budget_within(seconds, discovery, problem)
         else:
-            assert budget_within(seconds, discovery, problem) == Budget(steps=steps, proposals=AnyOrder.finalists)
+            assert budget_within(seconds, discovery, problem).steps == steps
 
 
 def test_what_is_late_to_settle_takes_its_training_longer() -> None:
     estimate = Estimate({"propose": 40.0, "race": 10.0}, training=30.0)
     assert (estimate.total, estimate.besides) == (50.0, 10.0)
-    assert estimate.unsettled([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
-    assert estimate.unsettled([]) == 0.0
-    assert replace(estimate, more_race=3.0).unsettled([PlannedRun("one", 2, 100, 50)]) == 18.0
+    assert estimate.more([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
+    assert estimate.more([]) == 0.0
+    assert replace(estimate, more_race=3.0).more([PlannedRun("one", 2, 100, 50)]) == 18.0
 
 
-def test_a_race_of_as_many_orders_as_may_be_proposed(tmp_path: Path) -> None:
-    """None are proposed beyond a budget in time, and the estimate knows it."""
+@pytest.mark.parametrize(
+    ("search", "asked", "expected"),
+    [
+        (AnyOrder(), Budget(), (4, 8)),
+        (AnyOrder(rounds=1), Budget(), (4, 6)),
+        (AnyOrder(), Budget(candidates=3), (3, 3)),
+        (AnyOrder(restarts=6), Budget(), (6, 8)),  # the first of each model is raced
+        (AnyOrder(), Budget(proposals=2), (2, 2)),
+        (SEARCH, Budget(), (8, 8)),
+    ],
+    ids=str,
+)
+def test_orders_that_are_raced(tmp_path: Path, search: Search, asked: Budget, expected: tuple[int, int]) -> None:
+    """At 4 targets there are 24 orders; the given one and its reverse are raced too."""
+    discovery = small(search, budget=asked)
+    with run_directory(tmp_path / "run") as directory:
+        estimate = estimated(discovery, new_problem(discovery, directory))
+    steps = [race_steps(discovery.config.race, proposals + 2) for proposals in expected]
+    assert (estimate.parts["race"] + estimate.more_race) / estimate.parts["race"] == pytest.approx(steps[1] / steps[0])
+
+
+@pytest.mark.parametrize(
+    ("seconds", "steps", "proposals"),
+    [
+        (100.0, 400, None),  # 7 more seconds of racing, 10 as reckoned with, 83 for proposing
+        (37.0, 85, None),
+        (36.9, 119.5, 4),  # 26.9 seconds for proposing, not enough less than 20 for more of the race
+        (30.0, 85, 4),
+    ],
+)
+def test_orders_that_fit_into_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: float, proposals: int | None
+) -> None:
+    """All orders that may come are raced if what is planned fits in beside them: 20 seconds, 3 of them not training."""
     discovery = small(AnyOrder())
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
-        free = estimated(discovery, problem)
-        problem.budget = budget_within(3600, discovery, problem)
-        within = estimated(discovery, problem)
-    assert within.more_race == 0.0 < free.more_race
+        planned = sum(run.steps for run in discovery.search.plan(problem))
+        estimate = Estimate({"propose": 20.0, "race": 10.0}, training=17.0, more_race=7.0)
+        monkeypatch.setattr(module, "estimated", lambda *_: estimate)
+        assert budget_within(seconds, discovery, problem) == Budget(
+            steps=int(steps * planned / 85), proposals=proposals
+        )
+        fewer = replace(discovery, budget=Budget(proposals=2))
+        problem.budget = fewer.budget
+        assert budget_within(seconds, fewer, problem).proposals == 2

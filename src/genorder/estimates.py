@@ -10,7 +10,7 @@ from genorder.errors import InputError
 from genorder.fixed_order import seconds_per_step
 from genorder.orders import Order
 from genorder.profiling import race_steps, seconds_per_candidate
-from genorder.search import MOST_PROPOSALS, Budget, OwnModelSearch, PlannedRun, SearchProblem
+from genorder.search import MOST_PROPOSALS, Budget, OwnModelSearch, PlannedRun, Search, SearchProblem
 
 # What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
@@ -35,7 +35,7 @@ class Estimate:
         """Of proposing, what takes as long whatever the steps."""
         return self.parts["propose"] - self.training
 
-    def unsettled(self, runs: Sequence[PlannedRun]) -> float:
+    def more(self, runs: Sequence[PlannedRun]) -> float:
         """How much longer it may take at most, if the trainings of these runs are late to settle and many orders are
         proposed.
         """
@@ -64,23 +64,31 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
     beside = len(beside_proposals(problem, discovery.also))
-    allowed = problem.budget.proposals or MOST_PROPOSALS
-    usual, most = (
+    race, longest = (
         race_step * race_steps(discovery.config.race, problem.count_orders(proposals + beside))
-        for proposals in (min(discovery.search.finalists, allowed), allowed)
+        for proposals in _proposals(discovery.search, problem, runs)
     )
-    parts["race"] = usual
+    parts["race"] = race
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
         steps = trainings * final.config.training.steps
         parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
-    return Estimate(parts, training, more_race=most - usual)
+    return Estimate(parts, training, more_race=longest - race)
+
+
+def _proposals(search: Search, problem: SearchProblem, runs: Sequence[PlannedRun]) -> tuple[int, int]:
+    """How many to expect, one of each run at least, and how many may come."""
+    most = problem.budget.proposals or MOST_PROPOSALS
+    if isinstance(search, OwnModelSearch):
+        most = min(most, max(1, sum(run.candidates for run in runs)))
+    return min(most, max(search.finalists, len(runs))), most
 
 
 def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) -> Budget:
     """So many profiling runs, or steps, as fit into the seconds of exploring. Raises InputError if not even one does.
 
-    A strategy that trains a model of its own takes fewer steps, but at least half of those of its first run.
+    A strategy that trains a model of its own takes fewer steps, but at least half of those of its first run; and no
+    more orders are raced than are expected, if the time for more is wanted for proposing.
     """
     estimate = estimated(dataclasses.replace(discovery, explore_only=True), problem)
     runs = discovery.search.plan(problem)
@@ -96,8 +104,12 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
     if not runs:  # there is one order only
         return discovery.budget
     if own:
+        proposals = discovery.budget.proposals
+        if left - estimate.more_race >= estimate.parts["propose"]:
+            left -= estimate.more_race
+        else:
+            proposals, _ = _proposals(discovery.search, problem, runs)
         steps = sum(run.steps for run in runs) * (left - estimate.besides) / estimate.training
-        # The race is as long as was reckoned with.
-        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)), proposals=discovery.search.finalists)
+        return dataclasses.replace(discovery.budget, steps=max(1, int(steps)), proposals=proposals)
     affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

@@ -1,5 +1,6 @@
 """Targets that are variables over time are found to be, from what they read alone; others are not."""
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +11,7 @@ from genorder.orders import DependencyGraph, Order
 from genorder.orders.candidates import topological_sorts
 from genorder.profiling.agreement import AgreementConfig
 from genorder.profiling.determination import determine
-from genorder.profiling.lines import Lines, Reads, find_lines, places
+from genorder.profiling.lines import Lines, Reads, _kind, find_lines, places
 from genorder.tasks import hidden_order, make_task
 
 DELAYS = ("relu", "coupled-ring", "modular", "sine", "square", "mixed", "asymmetric")
@@ -65,7 +66,7 @@ def test_lines_that_are_as_good(network: str) -> None:
     graph = task.dependencies().relabelled(true_of_column)
     lines = find_lines(sources_of(graph), a_sort(graph))
     assert lines is not None
-    turned = lines.turned()
+    turned = lines.as_good()
     assert turned[0] == lines
     assert all(go_on(each) for each in turned)
     along = [{tuple(true_of_column[t] % 4 for t in line) for line in zip(*each.rows, strict=True)} for each in turned]
@@ -73,6 +74,51 @@ def test_lines_that_are_as_good(network: str) -> None:
     steps = [step for lines in along for step, expected in by_step.items() if lines == expected]
     assert sorted(steps) == ([0, 1, 2, 3] if network == "coupled-ring" else [0])
     assert len(turned) == len(steps)
+
+
+def coupled(
+    width: int, seen: Callable[[int], list[tuple[int, int]]], inputs: Callable[[int], int], levels: int
+) -> Lines:
+    """Line l reads what `seen` says, so many levels back in another line, and so many inputs beside it."""
+    reads = [
+        Reads(
+            frozenset(width * (t - back) + line % width for back, line in seen(own) if t >= back),
+            inputs(own) + sum(t < back for back, _ in seen(own)),
+        )
+        for t in range(levels)
+        for own in range(width)
+    ]
+    return Lines(tuple(tuple(range(width * t, width * (t + 1))) for t in range(levels)), tuple(reads))
+
+
+def to_all(width: int) -> Callable[[int], list[tuple[int, int]]]:
+    return lambda own: [(1, line) for line in range(width)]
+
+
+def to_itself_sooner(width: int) -> Callable[[int], list[tuple[int, int]]]:
+    return lambda own: [(1 if line == own else 2, line) for line in range(width)]
+
+
+def test_lines_with_other_inputs_do_not_change_places() -> None:
+    lines = coupled(3, to_all(3), lambda own: own, levels=8)
+    assert lines.as_good() == [lines]
+
+
+@pytest.mark.parametrize(
+    ("width", "kinds"),
+    [(2, 2), (3, 3), (4, 5), (5, 7)],  # as many as there are ways to split the number into a sum
+)
+def test_as_good_are_one_of_each_kind_whichever_of_them_was_found(width: int, kinds: int) -> None:
+    """All lines may change places, in any way: 120 for five of them, of which most are alike but for names."""
+    lines = coupled(width, to_itself_sooner(width), lambda own: 0, levels=7)
+    found = lines.as_good()
+    assert found[0] == lines
+    assert len(found) == kinds
+    assert all(go_on(each) for each in found)
+    for other in found[1:]:
+        again = other.as_good()
+        assert again[0] == other
+        assert {_kind(each.usual()) for each in again} == {_kind(each.usual()) for each in found}
 
 
 @pytest.mark.parametrize("network", DELAYS)

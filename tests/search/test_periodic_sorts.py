@@ -86,12 +86,34 @@ def test_no_two_have_the_same_distances(network: str) -> None:
     assert len(kinds) == len(found)
 
 
-def test_which_variable_is_right_behind_a_parent_stays_open() -> None:
-    """u and v both read u and v one level back: the distances are the same whoever comes first, the functions not."""
-    reads = tuple(Reads(frozenset(range(t - t % 2 - 2, t - t % 2)) if t > 1 else frozenset(), 2) for t in range(12))
-    lines = Lines(tuple((t, t + 1) for t in range(0, 12, 2)), reads)
+@pytest.mark.parametrize("width", [2, 3])
+def test_which_variable_is_right_behind_a_parent_stays_open(width: int) -> None:
+    """All read all one level back: the distances are the same whoever comes first, the functions not."""
+    levels = 6
+    reads = tuple(
+        Reads(frozenset(range(t - t % width - width, t - t % width)) if t >= width else frozenset(), 2)
+        for t in range(width * levels)
+    )
+    lines = Lines(tuple(tuple(range(width * level, width * (level + 1))) for level in range(levels)), reads)
     first = {order[0] for order in periodic_sorts(lines, Constraints())}
-    assert first == {0, 1}
+    assert first == set(range(width))
+
+
+def test_other_lines_that_are_as_good_make_nothing_worse() -> None:
+    """A ring of five: with few ways to take turns tried, 27 targets are right behind a parent."""
+    width, levels = 5, 10
+    seen = [[(1, own + 1), (3, own), (3, own + 4)] for own in range(width)]
+    parents = [
+        {width * (t - back) + line % width for back, line in seen[own] if t >= back}
+        for t in range(levels)
+        for own in range(width)
+    ]
+    lines = Lines(
+        tuple(tuple(range(width * t, width * (t + 1))) for t in range(levels)),
+        tuple(Reads(frozenset(own), 3 - len(own)) for own in parents),
+    )
+    assert len(lines.as_good()) > 1
+    assert right_behind(periodic_sorts(lines, Constraints())[0], lines) >= 29
 
 
 def test_none_has_more_right_behind_a_parent_by_brute_force() -> None:
@@ -121,7 +143,8 @@ def test_lines_that_do_not_read_each_other_take_no_turns() -> None:
     two_chains = tuple(Reads(frozenset([t - 2] if t > 1 else []), 1) for t in range(14))
     lines = find_lines([[own] for own in two_chains], Order.forward(14))
     assert lines is not None
-    for same in lines.turned():  # lines that cross, from one chain to the other and back, are of the same chains
+    assert len(lines.as_good()) == 2
+    for same in lines.as_good():  # lines that cross, from one chain to the other and back, are of the same chains
         assert periodic_sorts(same, Constraints()) == []
 
 
@@ -173,7 +196,7 @@ def test_the_sequence_of_the_lines_does_not_matter(network: str) -> None:
 def test_however_the_lines_of_a_ring_run_the_sorts_are_the_same() -> None:
     """But for which variable is called the first."""
     lines, _, columns = delay_lines("coupled-ring", 0)
-    turned = lines.turned()
+    turned = lines.as_good()
     assert len(turned) == 4
 
     def kinds(found: list[Order]) -> list[frozenset[Order]]:

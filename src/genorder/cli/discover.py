@@ -134,7 +134,7 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
     if problem.constraints:
         say(f"orders that are allowed: {problem.constraints}")
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.parts.items())
-    more = _more(estimate.unsettled(runs))
+    more = _more(estimate.more(runs))
     total = duration(estimate.total)
     say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts}){more}")
     if not run.discovery.explore_only:
@@ -161,7 +161,7 @@ def _plan(run: DiscoveryRun) -> dict[str, Any]:
         **run.place.described,
         "runs": [vars(planned) for planned in runs],
         "estimated_seconds": {**estimate.parts, "total": estimate.total},
-        "unsettled_seconds": estimate.unsettled(runs),
+        "more_seconds": estimate.more(runs),
     }
 
 
@@ -173,7 +173,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
     for run in plan["runs"]:
         say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {count_of(run['steps'], 'step')}")
     for part, seconds in plan["estimated_seconds"].items():
-        more = _more(plan["unsettled_seconds"]) if part == "total" else ""
+        more = _more(plan["more_seconds"]) if part == "total" else ""
         say(f"{part}: about {duration(seconds)} on this machine{more}")
 
 

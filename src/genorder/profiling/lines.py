@@ -58,30 +58,66 @@ class Lines:
         place_of = places(self.rows)
         return {target: _seen_from(level, self.reads[target], place_of) for target, (level, _) in place_of.items()}
 
-    def usually_seen(self) -> list[frozenset[Place]]:
-        """That of most targets of each line."""
+    def usual(self) -> "list[Usual]":
+        """What most targets of each line read."""
         seen = self.seen()
-        return [Counter(seen[target] for target in line).most_common(1)[0][0] for line in zip(*self.rows, strict=True)]
+        lines = zip(*self.rows, strict=True)
+        return [Counter(Usual(seen[t], self.reads[t].positions) for t in line).most_common(1)[0][0] for line in lines]
 
     @property
     def apart(self) -> bool:
         """Does no line read another?"""
-        return all(other == own for own, seen in enumerate(self.usually_seen()) for _, other in seen)
+        return all(other == own for own, usual in enumerate(self.usual()) for _, other in usual.places)
 
-    def turned(self) -> list["Lines"]:
-        """All that are as good, these first: where the lines may change places, as in a ring, they may do so once more
-        at each level, and every target still reads what the one before it does.
+    def as_good(self) -> "list[Lines]":
+        """These first, then others of the same targets: where lines may change places, as in a ring, they may do so
+        once more at each level, and every target still reads what the one before it does. One of each kind, by how they
+        read each other.
         """
-        usual = self.usually_seen()
-        lines = range(self.width)
-        turns = [
-            turn
-            for turn in permutations(lines)
-            if all(usual[turn[line]] == {(back, turn[other]) for back, other in usual[line]} for line in lines)
-        ]
-        return [
-            Lines(tuple(_turned(row, turn, level) for level, row in enumerate(self.rows)), self.reads) for turn in turns
-        ]
+        kinds = {_kind(self.usual()): self}
+        known, waiting = {self._paths()}, [self]
+        while waiting:
+            lines = waiting.pop()
+            for turn in _symmetries(lines.usual()):
+                rows = tuple(_turned(row, turn, level) for level, row in enumerate(lines.rows))
+                turned = Lines(rows, self.reads)
+                if turned._paths() not in known:
+                    known.add(turned._paths())
+                    waiting.append(turned)
+                    kinds.setdefault(_kind(turned.usual()), turned)
+        return list(kinds.values())
+
+    def _paths(self) -> frozenset[tuple[int, ...]]:
+        return frozenset(zip(*self.rows, strict=True))
+
+
+@final
+@dataclass(frozen=True)
+class Usual:
+    """What the targets of a line read, as far as they are targets, and how many positions in all."""
+
+    places: frozenset[Place]
+    positions: int
+
+    def renamed(self, turn: Sequence[int]) -> "Usual":
+        """If line i is called turn[i]."""
+        return Usual(frozenset((back, turn[line]) for back, line in self.places), self.positions)
+
+
+def _symmetries(usual: Sequence[Usual]) -> list[tuple[int, ...]]:
+    """All ways in which lines may change places so that none reads otherwise than before."""
+    lines = range(len(usual))
+    return [turn for turn in permutations(lines) if all(usual[turn[i]] == usual[i].renamed(turn) for i in lines)]
+
+
+def _kind(usual: Sequence[Usual]) -> tuple[tuple[tuple[Place, ...], int], ...]:
+    """The same for lines that read each other alike, whatever they are called."""
+
+    def named(turn: Sequence[int]) -> tuple[tuple[tuple[Place, ...], int], ...]:
+        by_name = {turn[line]: own.renamed(turn) for line, own in enumerate(usual)}
+        return tuple((tuple(sorted(by_name[name].places)), by_name[name].positions) for name in sorted(by_name))
+
+    return min(named(turn) for turn in permutations(range(len(usual))))
 
 
 def _turned(row: tuple[int, ...], turn: Sequence[int], times: int) -> tuple[int, ...]:
@@ -174,22 +210,13 @@ def _going_on(rows: Sequence[Sequence[int]], chosen: dict[int, Reads]) -> list[b
     ]
 
 
-@final
-@dataclass(frozen=True)
-class _Usual:
-    """What the targets of a line read, as far as they are targets, and how many positions in all."""
-
-    places: frozenset[Place]
-    positions: int
-
-
 def _grown(
     rows: Sequence[tuple[int, ...]], sources: Sequence[Sequence[Reads]], sequence: Sequence[int]
 ) -> Lines | None:
     """By one row after the other, until all targets are in lines. Where several fit, one after the other is tried."""
     chosen = {target: sources[target][0] for row in rows for target in row}
     place_of = places(rows)
-    usual = [_Usual(_seen_from(len(rows) - 1, chosen[t], place_of), chosen[t].positions) for t in rows[-1]]
+    usual = [Usual(_seen_from(len(rows) - 1, chosen[t], place_of), chosen[t].positions) for t in rows[-1]]
     waiting = [(list(rows), chosen, usual)]
     for _ in range(_MOST_GROWN + len(sources)):
         if not waiting:
@@ -204,16 +231,16 @@ def _grown(
 
 
 def _with_row(
-    rows: list[tuple[int, ...]], chosen: dict[int, Reads], usual: Sequence[_Usual], row: dict[int, Reads]
-) -> tuple[list[tuple[int, ...]], dict[int, Reads], list[_Usual]]:
+    rows: list[tuple[int, ...]], chosen: dict[int, Reads], usual: Sequence[Usual], row: dict[int, Reads]
+) -> tuple[list[tuple[int, ...]], dict[int, Reads], list[Usual]]:
     place_of = places(rows)
     seen = [_seen_from(len(rows), reads, place_of) for reads in row.values()]
-    grown = [_Usual(one.places | more, one.positions) for one, more in zip(usual, seen, strict=True)]
+    grown = [Usual(one.places | more, one.positions) for one, more in zip(usual, seen, strict=True)]
     return [*rows, tuple(row)], chosen | row, grown
 
 
 def _next_rows(
-    rows: Sequence[tuple[int, ...]], usual: Sequence[_Usual], left: Sequence[int], sources: Sequence[Sequence[Reads]]
+    rows: Sequence[tuple[int, ...]], usual: Sequence[Usual], left: Sequence[int], sources: Sequence[Sequence[Reads]]
 ) -> Iterator[dict[int, Reads]]:
     """Of the targets left, those that read what each line usually does, those that read just that first."""
     known = {target for row in rows for target in row}

@@ -73,7 +73,7 @@ def discovery_run(
         "data": source.description,
         "strategy": search.name,
         "search": _search_described(search, source),
-        "budget": {"seconds": seconds, **vars(budget)},
+        "budget": {"seconds": seconds, **budget.described()},
         _EXPLORE_ONLY: explore_only,
         "baseline": baseline,
         "preset": preset,

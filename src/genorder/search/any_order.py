@@ -36,7 +36,7 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.counted import Counted, count
+from genorder.search.counted import Counted, count_sources
 from genorder.search.rounds import Round, Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
@@ -121,7 +121,7 @@ class AnyOrder(OwnModelSearch):
         self.check(problem)
         if problem.only_order:
             return SearchResult([Proposal(problem.only_order)], [])
-        counted = cache(lambda: count(problem))  # once, and not at all if everything is known from before
+        counted = cache(lambda: count_sources(problem))  # once, and not at all if everything is known from before
         models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         ranked = (best, *(model for model in models if model is not best))

@@ -32,12 +32,12 @@ MOST_PROPOSALS = 8
 @final
 @dataclass(frozen=True)
 class Budget:
-    """What a search may spend. A strategy that needs more stops early with what it has."""
+    """What a search may spend, and the race after it. A strategy that needs more stops early with what it has."""
 
     runs: int | None = None  # mixture profiling runs; None: as many as the strategy plans
     candidates: int | None = None  # per run; None: as many as the strategy plans
     steps: int | None = None  # of a strategy that trains a model of its own; None: as many as it needs
-    proposals: int | None = None  # of the strategy, that are raced; None: all of them
+    proposals: int | None = None  # of the strategy, that are raced; None: at most MOST_PROPOSALS
 
     def __post_init__(self) -> None:
         if self.runs is not None and self.runs < 1:
@@ -48,6 +48,10 @@ class Budget:
             raise InputError(f"a budget of {self.steps} training steps is too small: expected at least 1")
         if self.proposals is not None and self.proposals < 1:
             raise InputError(f"a budget of {self.proposals} proposals is too small: expected at least 1")
+
+    def described(self) -> dict[str, int | None]:
+        """For a run's configuration, in which `proposals` stands only where it is asked for."""
+        return {name: value for name, value in vars(self).items() if value is not None or name != "proposals"}
 
 
 @final
@@ -266,7 +270,7 @@ class Search(ABC):
     """
 
     name: ClassVar[str]
-    finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates
+    finalists: ClassVar[int] = MOST_PROPOSALS  # proposals to expect, for estimates and budgets in time
 
     @abstractmethod
     def check(self, problem: SearchProblem) -> None:

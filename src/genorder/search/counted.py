@@ -18,7 +18,8 @@ class Counted:
     orders: list[Order]  # in which each target is determined by what comes before it
 
 
-def count(problem: SearchProblem) -> Counted:
+def count_sources(problem: SearchProblem) -> Counted:
+    """By comparing training samples. Raises Interrupted when the problem's stop is requested."""
     watch = PartWatch(problem.on_progress, problem.stop)
     found = determine(problem.train, problem.any_order.agreement, watch)
     return Counted(found, _orders(found, problem, watch) if found else [])
@@ -30,6 +31,6 @@ def _orders(found: Determination, problem: SearchProblem, watch: PartWatch) -> l
     order = found.order(constraints)
     if order is None:
         return []
-    in_turns = periodic_sorts(found.lines, constraints) if found.lines else []
+    in_turns = periodic_sorts(found.lines, constraints, watch) if found.lines else []
     edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
     return [*in_turns, regular_sort(order, edges, constraints, watch)]

@@ -9,15 +9,16 @@ on some delay networks it is learnt best (benchmarks/RESULTS.md).
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, permutations, product
 from typing import final
 
 from genorder.orders import Constraints, Order, deduplicated
 from genorder.profiling.lines import Lines, places
+from genorder.profiling.part_watch import PartWatch
 
-_MOST_WAYS = 60_000  # to take turns that are tried in all
+_MOST_WAYS = 60_000  # to take turns that are tried, for each kind of lines
 _AHEAD = 5  # levels that one may be ahead of another, at most
 _MOST_SORTS = 3
 
@@ -30,22 +31,29 @@ class _Sort:
     not_right_behind: int  # targets
     squares: int  # of all distances
     distances: tuple[tuple[int, ...], ...]  # of each line from what it reads, in steps
+    lines: int  # that take turns, by their number among those that are as good
     begins: tuple[int, ...]
     order: Order = field(compare=False)
 
 
-def periodic_sorts(lines: Lines, constraints: Constraints) -> list[Order]:
-    """The best ones, then the best level by level; none where no line can have its targets right behind a parent."""
-    turned = lines.turned()
-    if any(each.apart for each in turned):
+def periodic_sorts(lines: Lines, constraints: Constraints, watch: PartWatch | None = None) -> list[Order]:
+    """The best ones, then the best level by level. None where no line can have its targets right behind a parent, or
+    where lines that are as good do not read each other.
+    """
+    as_good = lines.as_good()
+    if any(each.apart for each in as_good):
         return []  # to take turns would only tear them apart
-    ways = [_Turns(each, _MOST_WAYS // len(turned)) for each in turned]
-    found = _ranked([sort for each in ways for sort in each.sorts(constraints)])[:_MOST_SORTS]
-    by_level = _ranked([sort for each in ways for sort in each.sorts(constraints, by_level=True)])[:1]
+    turns = [_Turns(each, number) for number, each in enumerate(as_good)]
+    sorts: list[_Sort] = []
+    for done, each in enumerate(turns):
+        (watch or PartWatch())("letting variables take turns", done, len(turns))
+        sorts += each.sorts(constraints)
+    found = _ranked(sorts)[:_MOST_SORTS]
+    by_level = _ranked(sort for each in turns for sort in each.sorts(constraints, by_level=True))[:1]
     return deduplicated([*found, *by_level]) if found else []
 
 
-def _ranked(sorts: Sequence[_Sort]) -> list[Order]:
+def _ranked(sorts: Iterable[_Sort]) -> list[Order]:
     """Best first. Of those with the same distances, as in a ring, all but one come last."""
     ranked = sorted(sorts)
     unlike: dict[tuple[tuple[int, ...], ...], Order] = {}
@@ -58,10 +66,10 @@ def _ranked(sorts: Sequence[_Sort]) -> list[Order]:
 class _Turns:
     """A way to take turns is, for each line, the step at which it begins, if each level has one step for each line."""
 
-    def __init__(self, lines: Lines, most_ways: int) -> None:
+    def __init__(self, lines: Lines, number: int) -> None:
         self._width, self._parents = lines.width, [reads.targets for reads in lines.reads]
-        self._place_of, self._most_ways = places(lines.rows), most_ways
-        self._usual = lines.usually_seen()
+        self._place_of, self._number = places(lines.rows), number
+        self._usual = [usual.places for usual in lines.usual()]
         seen = lines.seen()
         self._edges = {(own, *place) for target, (_, own) in self._place_of.items() for place in seen[target]}
 
@@ -81,14 +89,14 @@ class _Turns:
             if (behind or by_level) and constraints.allows(order):
                 squares = sum(d * d for distances in far for d in distances)
                 apart = len(order) - self._right_behind(order)
-                found = _Sort(apart, squares, tuple(sorted(map(tuple, far))), begins, order)
+                found = _Sort(apart, squares, tuple(sorted(map(tuple, far))), self._number, begins, order)
                 best[behind] = min(found, best.get(behind, found))
         return list(best.values())
 
     def _ways(self) -> Iterator[tuple[int, ...]]:
         """The first to begin does so at step 0."""
         width, ahead = self._width, _AHEAD
-        while ahead and math.factorial(width) * (ahead + 1) ** width > self._most_ways:
+        while ahead and math.factorial(width) * (ahead + 1) ** width > _MOST_WAYS:
             ahead -= 1
         for turns in permutations(range(width)):
             for levels in product(range(ahead + 1), repeat=width):

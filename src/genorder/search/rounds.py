@@ -200,7 +200,7 @@ class Rounds:
             return []  # variables that take turns, and a regular one
         constraints = self._problem.constraints
         edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-        in_turns = periodic_sorts(lines, constraints) if lines else []
+        in_turns = periodic_sorts(lines, constraints, self._watch) if lines else []
         regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
         return [*(in_turns or topological_sorts(best, edges, constraints)), *regular]
 
