@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -279,6 +279,16 @@ def test_where_the_race_cannot_separate_the_search_decides(losses: tuple[float, 
     orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
     raced = sorted((contestant(*pair) for pair in zip(orders, losses, strict=True)), key=lambda one: one.losses[-1])
     assert undecided(RaceResult(raced), orders, 0.05) == [orders[index] for index in expected]
+
+
+def test_of_orders_that_are_learnt_only_ties_are_undecided() -> None:
+    """Their losses differ by chance."""
+    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
+    soonest, near, later = (
+        replace(contestant(order, loss, tied=tied), learnt=True)
+        for order, loss, tied in zip(orders, (1e-5, 3e-5, 1e-6), (True, True, False), strict=True)
+    )
+    assert undecided(RaceResult([soonest, near, later]), orders[::-1], 0.05) == [orders[1], orders[0]]
 
 
 def test_who_left_the_race_early_is_not_among_the_undecided() -> None:

@@ -132,7 +132,7 @@ def undecided(raced: RaceResult, finalists: list[Order], close: float) -> list[O
         contestant.order
         for contestant in raced.contestants
         if contestant.left_after == first.left_after
-        and (contestant.tied_with_best or contestant.losses[-1] <= best * (1 + close))
+        and (contestant.tied_with_best or (contestant.losses[-1] <= best * (1 + close) and not first.learnt))
         and not contestant.diverged
     }
     return [order for order in finalists if order in within] or [raced.winner]

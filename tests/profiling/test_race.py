@@ -284,6 +284,26 @@ def test_a_leader_that_diverges_at_last_is_no_winner(journal: Journal, monkeypat
     assert [c.diverged for c in result.contestants] == [False, True]
 
 
+def test_of_those_that_are_learnt_the_soonest_wins(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in a hundred samples may be wrong; the last of them is not learnt, however soon its loss fell."""
+    orders = all_orders(4)[:4]
+    losses, curves = [0.0001, 0.0002, 0.0003, 0.02], [[1.0, 0.8], [1.0, 0.0], [0.5, 0.52], [0.1, 0.1]]
+
+    def quick(job: Any) -> dict[str, Any]:
+        place = orders.index(Order(job.order))
+        return {"losses": [losses[place]] * 200, "curve": curves[place], "seconds": 0.0}
+
+    monkeypatch.setattr(RACE, "run_job", quick)
+    result = run(journal, orders, SHORT.model_copy(update={"close": 0.05, "round_steps": (8,)}))
+    assert [c.order for c in result.contestants] == [orders[place] for place in (1, 2, 0, 3)]
+    assert [c.learnt for c in result.contestants] == [True, True, True, False]
+    assert result.tied == [orders[1], orders[2]]
+    losses[:3] = 0.003, 0.004, 0.005  # of five predictions a sample
+    result = run(journal, orders, SHORT.model_copy(update={"round_steps": (9,)}))  # other jobs
+    assert [c.order for c in result.contestants] == orders
+    assert not any(c.learnt for c in result.contestants)
+
+
 def test_several_seeds(journal: Journal) -> None:
     config = SHORT.model_copy(update={"round_steps": (8,), "seeds": 3})
     result = run(journal, FIVE[:2], config)

@@ -3,8 +3,9 @@
 Every round trains each remaining order from the start, with the same batches for all and a learning rate that decays
 to zero within the round, so that a round's losses are those of finished trainings. The better half goes on to a longer
 round; so do those that are close to the best, and those that are far from it do not; `kept_after_round` says it in
-full. A job is one order, seed and round; its result depends on nothing else, so a race can be continued, or spread over
-workers, without changing its outcome.
+full. Where several have learnt all there is in the end, losses differ by chance, and those that did so sooner, by their
+mean training loss, come first: another training is more likely to learn them too. A job is one order, seed and round;
+its result depends on nothing else, so a race can be continued, or spread over workers, without changing its outcome.
 """
 
 import math
@@ -32,6 +33,7 @@ from genorder.training import TrainingConfig
 
 _CLEARLY = 0.1  # nats: two losses that are both nearly zero are not far apart
 _FAR_BELOW = 0.5  # of the best loss
+_ALL_LEARNT = 0.01  # nats a sample: about one in a hundred may still be wrong
 _THREADS = 1  # of a job, whatever the number of workers, which must not change a bit of the result
 
 
@@ -72,8 +74,9 @@ class Contestant:
     errors: list[float]  # standard errors of those
     curves: list[list[float]] = field(repr=False)  # training losses of each round, first seed
     left_after: int | None  # the round (from 0) after which it was dropped; None for finalists
-    tied_with_best: bool = False  # in the last round, within the standard error of the paired difference
+    tied_with_best: bool = False  # in the last round, within the standard error of the paired difference; see `learnt`
     diverged: bool = False
+    learnt: bool = False  # all there is, in the last round; then how soon it was learnt decides, and ties are in that
 
 
 @final
@@ -95,6 +98,7 @@ class RaceResult:
                 "left_after_round": contestant.left_after,
                 "tied_with_best": contestant.tied_with_best,
                 "diverged": contestant.diverged,
+                "learnt": contestant.learnt,
                 "curves": contestant.curves,
             }
             for contestant in self.contestants
@@ -223,6 +227,11 @@ def race(
             break
     dropped = sorted(left_after, key=lambda order: (-left_after[order], outcomes[order][-1]["loss"]))
     tied = dict(zip(running, _tied([outcomes[order][-1] for order in running], predictions_N), strict=True))
+    learnt = {order for order in running if outcomes[order][-1]["loss"] * predictions_N.mean() <= _ALL_LEARNT}
+    if learnt:
+        effort = {order: float(np.mean(outcomes[order][-1]["curve"])) for order in learnt}
+        running.sort(key=lambda order: effort.get(order, math.inf))
+        tied = {order: effort[order] <= min(effort.values()) * (1 + config.close) for order in learnt}
     ranked = sorted([*running, *dropped], key=lambda order: math.isinf(outcomes[order][-1]["loss"]))
     return RaceResult(
         [
@@ -234,6 +243,7 @@ def race(
                 left_after=left_after.get(order),
                 tied_with_best=tied.get(order, False),
                 diverged=math.isinf(outcomes[order][-1]["loss"]),
+                learnt=order in learnt,
             )
             for order in ranked
         ],
