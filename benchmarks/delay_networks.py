@@ -46,7 +46,7 @@ def main() -> None:
     print(f"|{'---|' * (len(names) + 8)}")
     for task in options.tasks:
         out = f"runs/{task}-{options.seed}"
-        race = (RATE, f"training.batch_size={options.batch_size}", f"round_steps=[250,1000,{options.steps}]")
+        race = (RATE, f"training.batch_size={options.batch_size}", f"round_steps=[250,{options.steps}]")
         settings = [part for setting in race for part in ("--set", f"race.{setting}")]
         found = explore(task, LENGTH, options.seed, out, "--threads", options.threads, *settings, *further)
         rates = [""] * (len(names) + 1) if options.explore_only else success_rates(task, found, options)

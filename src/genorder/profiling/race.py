@@ -114,8 +114,8 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
 
     A hard task shows nothing for hundreds of steps, and then the right order's loss falls: while all are close, nobody
     is dropped. An easy one is decided at once. Where some are `promised` to get far below all losses so far, they are
-    the ones to wait for, until one of them leads; then the better half is theirs first. While all of them are close,
-    the others need not stay for being so too.
+    the ones to wait for: of these none is dropped until one of them leads, and then only those that are far from it.
+    While all of them are close, the others need not stay for being so too.
     """
     best, places = losses[0], range(len(losses))
     if not math.isfinite(best):
@@ -131,7 +131,7 @@ def kept_after_round(losses: Sequence[float], promised: Sequence[bool], config: 
             return True
         if losses[place] > max(best * (1 + config.far), best + _CLEARLY):
             return False
-        return place in better or (close[place] and (promised[place] or not nothing_learnt))
+        return promised[place] or place in better or (close[place] and not nothing_learnt)
 
     return [place for place in places if goes_on(place)]
 

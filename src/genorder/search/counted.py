@@ -16,21 +16,17 @@ from genorder.search.periodic_sorts import periodic_sorts
 class Counted:
     determination: Determination | None
     orders: list[Order]  # in which each target is determined by what comes before it
+    in_turns: bool  # in these orders, variables over time take turns
 
 
 def count_sources(problem: SearchProblem) -> Counted:
     """By comparing training samples. Raises Interrupted when the problem's stop is requested."""
     watch = PartWatch(problem.on_progress, problem.stop)
-    found = determine(problem.train, problem.any_order.agreement, watch)
-    return Counted(found, _orders(found, problem, watch) if found else [])
-
-
-def _orders(found: Determination, problem: SearchProblem, watch: PartWatch) -> list[Order]:
-    """Variables that take turns, then a regular one; none where constraints forbid it."""
-    constraints = problem.constraints
-    order = found.order(constraints)
-    if order is None:
-        return []
-    in_turns = periodic_sorts(found.lines, constraints, watch) if found.lines else []
+    found, constraints = determine(problem.train, problem.any_order.agreement, watch), problem.constraints
+    order = found.order(constraints) if found else None
+    if found is None or order is None:
+        return Counted(found, [], in_turns=False)
+    if found.lines and (sorts := periodic_sorts(found.lines, constraints, watch)):
+        return Counted(found, sorts, in_turns=True)
     edges = [(parent, t) for t, source in enumerate(found.along(order) or []) for parent in found.parents(source)]
-    return [*in_turns, regular_sort(order, edges, constraints, watch)]
+    return Counted(found, [regular_sort(order, edges, constraints, watch)], in_turns=False)

@@ -60,7 +60,7 @@ class Rounds:
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._watch = PartWatch(problem.on_progress, problem.stop)
-        self._determination, self._counted = counted.determination, counted.orders
+        self._determination, self._counted, self._in_turns = counted.determination, counted.orders, counted.in_turns
         self._determined = counted.orders[0] if counted.orders else None
 
     @contextmanager
@@ -196,13 +196,14 @@ class Rounds:
 
     def _sorts(self, best: Order, graph: Sequence[Dependency], lines: Lines | None) -> list[Order]:
         """Of the graph, such as may be learnt sooner than the best order, and were not counted."""
-        if len(self._counted) > 1:
-            return []  # variables that take turns, and a regular one
+        if self._in_turns:
+            return []
         constraints = self._problem.constraints
+        if lines and (in_turns := periodic_sorts(lines, constraints, self._watch)):
+            return in_turns
         edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-        in_turns = periodic_sorts(lines, constraints, self._watch) if lines else []
         regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
-        return [*(in_turns or topological_sorts(best, edges, constraints)), *regular]
+        return [*topological_sorts(best, edges, constraints), *regular]
 
     def _graph(self, reading: Reading) -> list[Dependency]:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""
