@@ -1,6 +1,7 @@
 import json
 import math
 from collections.abc import Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +20,7 @@ from genorder.store import Journal
 from genorder.training import TrainingConfig
 
 RACE = import_module("genorder.profiling.race")  # the package has the function under this name
+JOBS = import_module("genorder.profiling.race_jobs")
 SHORT = RaceConfig(
     model=GPTConfig(layers=1, heads=2, width=16, feedforward=32, dropout=0.1),
     training=TrainingConfig(steps=1, batch_size=32, learning_rate=5e-3, warmup_steps=2),
@@ -193,7 +195,7 @@ def test_interrupted_and_continued_gives_the_same(
     done: list[tuple[int, ...]] = []
     original = RACE.run_job
 
-    def counted(job: Any) -> Any:
+    def counted(job: Any, stop: StopRequest | None = None) -> Any:
         done.append((*job.order, job.steps))
         return original(job)
 
@@ -218,6 +220,55 @@ def test_interrupted_and_continued_gives_the_same(
     assert len(progress) == 10
     assert told(run(journal, FIVE)) == told(whole)
     assert len(done) == 10
+
+
+@pytest.mark.parametrize("moment", [1, 13, 41])
+def test_a_training_that_is_interrupted_goes_on_where_it_was(
+    tmp_path: Path, journal: Journal, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """Two orders of 8, 16 and 24 steps each; the moment is a step of them all."""
+    config = SHORT.model_copy(update={"close": 1e9})
+    whole = in_memory(tmp_path, "whole", [FORWARD, REVERSE], config)
+    stop, steps = StopRequest(), 0
+    mean_loss = JOBS.mean_loss
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        stop.requested |= steps == moment
+        return mean_loss(*arguments)
+
+    monkeypatch.setattr(JOBS, "mean_loss", counted)
+    with pytest.raises(Interrupted, match=r"stopped at step \d+ of \d+"):
+        run(journal, [FORWARD, REVERSE], config, stop=stop)
+    assert steps == moment
+    again = run(journal, [FORWARD, REVERSE], config)
+    assert steps == 2 * (8 + 16 + 24)
+    assert told(again) == told(whole)
+    assert [file.name for file in tmp_path.glob("job-*")] == []
+
+
+def test_a_worker_that_is_killed_leaves_checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its job goes on from the last of them: on long rounds, minutes are not lost."""
+    train, validation = relu_splits()
+    data, digest = JOBS.keep_data(train, validation, tmp_path)
+    job = JOBS.RaceJob(data, digest, "cpu", FORWARD.indices, SHORT.model, SHORT.training, 30, 0)
+    expected = JOBS.run_job(job)["losses"]
+    fit, mean_loss, steps = JOBS.fit, JOBS.mean_loss, 0
+
+    def dying(*arguments: Any) -> Any:
+        nonlocal steps
+        steps += 1
+        if steps == 21:
+            raise SystemExit
+        return mean_loss(*arguments)
+
+    monkeypatch.setattr(JOBS, "fit", partial(fit, checkpoint_seconds=0.0))
+    monkeypatch.setattr(JOBS, "mean_loss", dying)
+    with pytest.raises(SystemExit):
+        JOBS.run_job(job)
+    assert JOBS.run_job(job)["losses"] == expected
+    assert steps == 21 + 10
 
 
 def test_other_settings_do_not_find_the_old_jobs(journal: Journal) -> None:

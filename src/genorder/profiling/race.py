@@ -11,6 +11,7 @@ its result depends on nothing else, so a race can be continued, or spread over w
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, final
@@ -290,7 +291,9 @@ def _results(
             missing.append(index)
         else:
             yield index, known
-    found = map_jobs(run_job, [jobs[index] for index in missing], workers=workers, threads=_THREADS, stop=stop)
+    # In this process a job hears of the stop itself; workers are ended, and go on from their last checkpoints.
+    work = partial(run_job, stop=stop) if stop is not None and workers <= 1 else run_job
+    found = map_jobs(work, [jobs[index] for index in missing], workers=workers, threads=_THREADS, stop=stop)
     for place, result in found:
         index = missing[place]
         journal.record(keys[index], f"race: {jobs[index].steps} steps", result, result["seconds"])

@@ -1,5 +1,6 @@
 """One job of a race: a short training in one order, in any process, on samples that are read from a file."""
 
+import shutil
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,14 +11,15 @@ import torch
 from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset
-from genorder.errors import GenorderError
+from genorder.errors import GenorderError, Interrupted
+from genorder.execution import StopRequest
 from genorder.models import GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import plain_scores
 from genorder.seeding import derive_seed
-from genorder.store import sha256_file, write_bytes_atomic
-from genorder.training import BatchPlan, TrainingConfig, fit
+from genorder.store import fingerprint, sha256_file, write_bytes_atomic
+from genorder.training import BatchPlan, CheckpointFolder, TrainingConfig, fit
 
 
 @final
@@ -45,8 +47,18 @@ class RaceJob:
         }
 
 
-def run_job(job: RaceJob) -> dict[str, Any]:
-    """Train one order from the start; its validation losses by sample, its training curve, and the seconds."""
+def run_job(job: RaceJob, stop: StopRequest | None = None) -> dict[str, Any]:
+    """Train one order from the start; its validation losses by sample, its training curve, and the seconds.
+
+    Beside the samples are checkpoints, from which a long one goes on if it was interrupted. Raises Interrupted.
+    """
+    checkpoints = CheckpointFolder(Path(job.data).parent / f"job-{fingerprint(job.describe())[:16]}")
+    result = _trained(job, checkpoints, stop)
+    shutil.rmtree(checkpoints.path, ignore_errors=True)
+    return result
+
+
+def _trained(job: RaceJob, checkpoints: CheckpointFolder, stop: StopRequest | None) -> dict[str, Any]:
     train, validation = _load_data(job.data, job.data_sha256, job.device)
     model = fresh_gpt(job.model, train, job.seed)
     orders_1L = torch.tensor([list(job.order)], device=train.inputs_NW.device)
@@ -54,8 +66,15 @@ def run_job(job: RaceJob) -> dict[str, Any]:
     batch_at = BatchPlan(train, orders_1L, training.batch_size, derive_seed(job.seed, "batches"))
     try:
         fitted = fit(
-            model, lambda step: mean_loss(model, batch_at(step)), training, seed=derive_seed(job.seed, "dropout")
+            model,
+            lambda step: mean_loss(model, batch_at(step)),
+            training,
+            seed=derive_seed(job.seed, "dropout"),
+            checkpoints=checkpoints,
+            stop=stop,
         )
+    except Interrupted:
+        raise
     except GenorderError as error:
         return {"losses": None, "curve": [], "why": str(error), "seconds": 0.0}
     losses_N = plain_scores(model, validation, [Order(job.order)]).losses_CN[0]
