@@ -177,7 +177,7 @@ def test_interrupted_separate_trainings_continue(
     done: list[tuple[int, ...]] = []
     original, stop = RACE.run_job, StopRequest()
 
-    def counted(job: Any) -> Any:
+    def counted(job: Any, **_: Any) -> Any:
         done.append((job.seed, *job.order))
         stop.requested = len(done) == jobs
         return original(job)
