@@ -132,3 +132,9 @@ def test_orders_that_fit_into_a_time(
         fewer = replace(discovery, budget=Budget(proposals=2))
         problem.budget = fewer.budget
         assert budget_within(seconds, fewer, problem).proposals == 2
+
+
+def test_a_limit_of_proposals_that_nobody_asked_for_is_no_part_of_a_run() -> None:
+    """Run directories that were begun before there was such a limit can be continued."""
+    assert Budget(runs=3).described() == {"runs": 3, "candidates": None, "steps": None}
+    assert Budget(proposals=2).described()["proposals"] == 2
