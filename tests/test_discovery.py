@@ -16,7 +16,7 @@ from genorder.discovery import Discovery, discover, surpassing, undecided
 from genorder.errors import GenorderError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
-from genorder.presets import DiscoveryConfig, resolve_discovery
+from genorder.presets import DiscoveryConfig
 from genorder.profiling import Contestant, RaceResult
 from genorder.search import (
     MOST_PROPOSALS,
@@ -29,6 +29,7 @@ from genorder.search import (
     SearchResult,
 )
 from genorder.seeding import numpy_generator
+from genorder.settings import resolve_discovery
 from genorder.store import RunDirectory
 from genorder.tasks import TaskData, make_task, task_splits
 

@@ -21,8 +21,8 @@ import typer
 
 from genorder.cli.app import run
 from genorder.cli.verbs import app
-from genorder.presets import flat_settings, resolve, resolve_discovery, resolve_exploration
 from genorder.search.strategies import STRATEGIES
+from genorder.settings import flat_settings, resolve, resolve_discovery, resolve_exploration
 from genorder.tasks import registry
 from genorder.training import marginal_seconds
 

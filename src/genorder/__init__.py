@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from genorder.fixed_order import FixedOrderRun, train_and_evaluate
     from genorder.models import GPT, GPTConfig, SavedModel, load_model
     from genorder.orders import Constraints, DependencyGraph, Order, cost_ratio, parse_order
-    from genorder.presets import RunConfig, resolve
+    from genorder.presets import RunConfig
     from genorder.results import DiscoveryResult, RankResult, TrainResult
     from genorder.search import Search
+    from genorder.settings import resolve
     from genorder.store import RunDirectory
     from genorder.tasks import RecurrenceTask, Task, make_task, register_task, task_splits
     from genorder.training import TrainingConfig
@@ -49,9 +50,10 @@ _HOME = {
     "fixed_order": ["FixedOrderRun", "train_and_evaluate"],
     "models": ["GPT", "GPTConfig", "SavedModel", "load_model"],
     "orders": ["Constraints", "DependencyGraph", "Order", "cost_ratio", "parse_order"],
-    "presets": ["RunConfig", "resolve"],
+    "presets": ["RunConfig"],
     "results": ["DiscoveryResult", "RankResult", "TrainResult"],
     "search": ["Search"],
+    "settings": ["resolve"],
     "store": ["RunDirectory"],
     "tasks": ["RecurrenceTask", "Task", "make_task", "register_task", "task_splits"],
     "training": ["TrainingConfig"],

@@ -22,7 +22,7 @@ from genorder.data import ReadOptions, SequenceDataset, given_names, read_datase
 from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
-from genorder.presets import Family, family_of, resolve, resolve_discovery, resolve_exploration
+from genorder.presets import Family, family_of
 from genorder.results import DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
     Given,
@@ -44,6 +44,7 @@ from genorder.runs import (
 from genorder.search import Budget, Search
 from genorder.search.strategies import make_search
 from genorder.seeding import derive_seed, numpy_generator
+from genorder.settings import resolve, resolve_discovery, resolve_exploration
 from genorder.store import to_plain
 from genorder.tasks import TaskData
 from genorder.training import Progress

@@ -16,8 +16,8 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.models import load_model
 from genorder.orders import Order, parse_order
-from genorder.presets import resolve
 from genorder.runs import place_of
+from genorder.settings import resolve
 from genorder.store import RunDirectory
 from genorder.training import Progress
 

@@ -21,7 +21,6 @@ from genorder.errors import InputError
 from genorder.estimates import estimated
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, deduplicated, parse_before, parse_candidates, parse_order
-from genorder.presets import flat_settings, resolve_discovery
 from genorder.reports.board import board_in
 from genorder.runs import (
     DiscoveryRun,
@@ -36,6 +35,7 @@ from genorder.runs import (
 from genorder.search import Budget
 from genorder.search.strategies import AUTO, STRATEGY_NAMES, make_search
 from genorder.seeding import numpy_generator
+from genorder.settings import flat_settings, resolve_discovery
 from genorder.store import RunDirectory
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}

@@ -12,12 +12,12 @@ from genorder.cli.reporting import kept
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
-from genorder.presets import resolve_exploration
 from genorder.profiling import RaceProgress
 from genorder.reports.board import board_in
 from genorder.reports.wording import by_name
 from genorder.runs import Source, rank_in, rank_run
 from genorder.seeding import derive_seed, numpy_generator
+from genorder.settings import resolve_exploration
 from genorder.store import RunDirectory
 from genorder.training import Progress
 

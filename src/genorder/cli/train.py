@@ -20,10 +20,10 @@ from genorder.cli.reporting import kept
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
 from genorder.orders import parse_order
-from genorder.presets import resolve
 from genorder.reports.board import TRAINING, board_in
 from genorder.reports.wording import by_name
 from genorder.runs import Source, train_in, train_run
+from genorder.settings import resolve
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS, Progress
 

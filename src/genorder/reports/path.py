@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import PurePath
 from typing import Any
 
-from genorder.presets import flat_settings
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import Cell, Column, Table
 from genorder.reports.wording import visible
+from genorder.settings import flat_settings
 
 _PROFILE, _ANY_ORDER = "profile ", "any-order "  # names of a search's jobs in the journal
 

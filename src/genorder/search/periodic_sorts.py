@@ -85,8 +85,10 @@ class _Turns:
                 sorted(self._distance(begins, own, *place) for place in seen) for own, seen in enumerate(self._usual)
             ]
             behind = frozenset(own for own, distances in enumerate(far) if 1 in distances)
+            if not behind and not by_level:
+                continue
             order = Order.of(self._sequence(begins))
-            if (behind or by_level) and constraints.allows(order):
+            if constraints.allows(order):
                 squares = sum(d * d for distances in far for d in distances)
                 apart = len(order) - self._right_behind(order)
                 found = _Sort(apart, squares, tuple(sorted(map(tuple, far))), self._number, begins, order)
