@@ -15,7 +15,8 @@ from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest, map_jobs, using_threads
 from genorder.models import GPTConfig
 from genorder.orders import Order
-from genorder.profiling import RaceConfig, RaceResult, race
+from genorder.profiling import RaceConfig, RaceResult, far_below, race
+from genorder.profiling.race_rules import kept_after_round
 from genorder.store import Journal
 from genorder.training import TrainingConfig
 
@@ -151,7 +152,7 @@ def test_what_is_not_promised_need_not_stay_for_being_close(journal: Journal, mo
     ],
 )
 def test_what_is_worth_waiting_for(shown: float | None, best: float, far: bool) -> None:
-    assert RACE.far_below(shown, best) is far
+    assert far_below(shown, best) is far
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
@@ -406,7 +407,7 @@ def test_one_order(journal: Journal) -> None:
 def test_who_goes_on(losses: list[float], promised: str, kept: list[int]) -> None:
     config = SHORT.model_copy(update={"close": 0.05, "far": 0.5})
     flags = [mark == "p" for mark in promised.ljust(len(losses))]
-    assert RACE.kept_after_round(losses, flags, config) == kept
+    assert kept_after_round(losses, flags, config) == kept
 
 
 def test_a_race_of_nobody() -> None:

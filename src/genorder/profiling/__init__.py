@@ -2,7 +2,8 @@
 
 from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
-from genorder.profiling.race import Contestant, RaceConfig, RaceProgress, RaceResult, far_below, race, race_steps
+from genorder.profiling.race import Contestant, RaceProgress, RaceResult, race
+from genorder.profiling.race_rules import RaceConfig, far_below, race_steps
 from genorder.profiling.scoring import (
     RacingConfig,
     Scores,
