@@ -28,5 +28,6 @@ def tasks(json: options.Json = False) -> None:
     table = Table("task", "what it computes", "length", "parameters", box=None)
     for entry in task_summaries():
         settings = ", ".join(f"{name}={value}" for name, value in entry.parameters.items())
-        table.add_row(entry.name, entry.summary, str(entry.default_length), settings)
+        length = "by the task" if entry.default_length is None else str(entry.default_length)
+        table.add_row(entry.name, entry.summary, length, settings)
     type(screen)(soft_wrap=False).print(table)

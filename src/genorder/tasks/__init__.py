@@ -6,6 +6,7 @@ from genorder.tasks.hidden import hidden_order, hide, unhide_order
 from genorder.tasks.index import IndexTask
 from genorder.tasks.multiplication import MultiplicationTask
 from genorder.tasks.partition import Split
+from genorder.tasks.random_program import RandomProgramTask
 from genorder.tasks.recurrence import RecurrenceTask
 from genorder.tasks.registry import TaskSummary, make_task, register_task, task_names, task_summaries
 from genorder.tasks.splits import TaskData, stored_columns, task_dataset, task_splits
@@ -18,6 +19,7 @@ __all__ = [
     "IndexTask",
     "Lengths",
     "MultiplicationTask",
+    "RandomProgramTask",
     "RecurrenceTask",
     "Split",
     "Task",

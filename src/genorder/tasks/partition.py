@@ -26,7 +26,7 @@ def owned_by(split: Split, inputs: IntArray, input_lengths: IntArray) -> NDArray
 
     The owner depends on the row's content within its length and on that length, on nothing else.
     """
-    hashes = _row_hashes(inputs, input_lengths)
+    hashes = row_hashes(inputs, input_lengths)
     if split == Split.TEST:
         return hashes < _TENTH
     if split == Split.VALIDATION:
@@ -34,18 +34,20 @@ def owned_by(split: Split, inputs: IntArray, input_lengths: IntArray) -> NDArray
     return hashes >= 2 * _TENTH
 
 
-def _row_hashes(inputs: IntArray, input_lengths: IntArray) -> NDArray[np.uint64]:
+def row_hashes(inputs: IntArray, input_lengths: IntArray) -> NDArray[np.uint64]:
     """A 64-bit hash of each row: a polynomial in the tokens, then the finaliser of splitmix64."""
     width = inputs.shape[1]
     powers = [pow(_MULTIPLIER, column + 2, _WORD) for column in range(width)]
     hashes = np.where(within(input_lengths, width), inputs, 0).view(np.uint64) @ np.array(powers, np.uint64)
     hashes += input_lengths.view(np.uint64) * np.uint64(_MULTIPLIER) + np.uint64(_SALT)
-    hashes ^= hashes >> np.uint64(30)
-    hashes *= np.uint64(0xBF58476D1CE4E5B9)
-    hashes ^= hashes >> np.uint64(27)
-    hashes *= np.uint64(0x94D049BB133111EB)
-    hashes ^= hashes >> np.uint64(31)
-    return hashes
+    return mix(hashes)
+
+
+def mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The finaliser of splitmix64: a bijection of 64-bit words whose output bits depend on all input bits."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
 
 
 def within(lengths: IntArray, width: int) -> NDArray[np.bool_]:

@@ -30,7 +30,7 @@ class TaskSummary:
 
     name: str
     summary: str
-    default_length: int
+    default_length: int | None  # None: the task chooses
     length_step: int
     parameters: Mapping[str, Value]  # with their defaults
 
@@ -46,13 +46,15 @@ _entries: dict[str, _Entry] = {}
 
 
 def register_task(
-    name: str, *, summary: str, default_length: int = 20, length_step: int = 1
+    name: str, *, summary: str, default_length: int | None = 20, length_step: int = 1
 ) -> Callable[[Factory], Factory]:
     """Make the decorated factory `(lengths, **parameters) -> Task` known as `name`.
 
     Every parameter needs a default: its type says how to read the parameter from text. Lengths, and the
-    steps between them, must be multiples of `length_step`. Raises InputError if the name is taken; the same
-    function of the same file may be registered again, as happens when a file is imported twice.
+    steps between them, must be multiples of `length_step`. With `default_length=None` the factory chooses the
+    length: it receives None as `lengths` unless the user gave a length. Raises InputError if the name is
+    taken; the same function of the same file may be registered again, as happens when a file is imported
+    twice.
     """
 
     def register(factory: Factory) -> Factory:
@@ -158,9 +160,11 @@ def _import_file(path: Path) -> None:
         raise InputError(f"{path}: cannot be imported: {type(error).__name__}: {reason}") from error
 
 
-def _lengths(listing: TaskSummary, length: int | str | Lengths | None) -> Lengths:
+def _lengths(listing: TaskSummary, length: int | str | Lengths | None) -> Lengths | None:
     if length is None:
         length = listing.default_length
+    if length is None:
+        return None
     if isinstance(length, Lengths):
         shortest, longest = length.shortest, length.longest
     elif isinstance(length, str):
