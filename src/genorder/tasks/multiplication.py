@@ -1,5 +1,6 @@
 """Integer multiplication, digit by digit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
@@ -11,7 +12,7 @@ from genorder.tasks.base import DrawnInputs, Lengths, Task
 from genorder.tasks.partition import IntArray, Split, within
 from genorder.tasks.registry import register_task
 
-# Axes: N samples, F digits of a factor, P digits of the product.
+# Axes: N samples, F digits of a factor (G of the other), P digits of the product.
 # `places` arrays count digits from the least significant, so that place p weighs 10^p for every length.
 
 
@@ -71,32 +72,95 @@ class MultiplicationTask(Task):
             targets=self.longest,
             parents=(*((j + 1,) for j in range(self.longest - 1)), ()),
             input_parents=tuple(
-                _contributing_positions(self.longest - 1 - column, half) for column in range(self.longest)
+                _contributing_positions(self.longest - 1 - column, half, half) for column in range(self.longest)
             ),
         )
 
 
-def multiply_places(a_NF: IntArray, b_NF: IntArray) -> IntArray:
-    """(N, 2F) places of the products: convolve the digits, then carry place by place."""
-    samples, half = a_NF.shape
-    columns_NP = np.zeros((samples, 2 * half), dtype=np.int64)
-    for place in range(half):
-        columns_NP[:, place : place + half] += a_NF[:, place : place + 1] * b_NF
+@final
+@dataclass(frozen=True)
+class UnequalMultiplicationTask(Task):
+    """X = digits of a, then of b, which may have another number of digits; Y = digits of a * b.
+
+    All numbers are written most significant digit first. Digits are uniform in 0..9, so numbers may begin with
+    zeros. Every split has the same distribution.
+    """
+
+    digits: int = 6
+    by: int = 1
+
+    def __post_init__(self) -> None:
+        if self.digits < 1 or self.by < 1:
+            raise InputError(f"task {self.name}: digits and by must be 1 or more, received {self.digits} and {self.by}")
+        targets = self.digits + self.by
+        if (self.lengths.shortest, self.lengths.longest) != (targets, targets):
+            raise InputError(
+                f"task {self.name}: a product of {self.digits} by {self.by} digits has {targets} targets, "
+                f"received length {self.lengths}: leave the length out, or change digits and by"
+            )
+
+    @property
+    def parameters(self) -> Mapping[str, int | float | str]:
+        return {"digits": self.digits, "by": self.by}
+
+    def draw_inputs(self, samples: int, split: Split, rng: np.random.Generator) -> DrawnInputs:
+        lengths = self.lengths.draw(samples, rng)
+        return DrawnInputs(rng.integers(0, 10, size=(samples, self.longest)), lengths, lengths)
+
+    def solve(self, inputs: IntArray, target_lengths: IntArray) -> IntArray:
+        return multiply_places(inputs[:, : self.digits][:, ::-1], inputs[:, self.digits :][:, ::-1])[:, ::-1]
+
+    def dependencies(self) -> DependencyGraph:
+        """Digit j follows from digit j + 1, its less significant neighbour, and from digits of the factors.
+
+        If a factor has one digit, this is exact: the carry into a place is a function of the digits multiplied
+        one place below and of the product's digit there, which tell what was carried into that place (at most
+        8). With longer factors the convention of `MultiplicationTask` holds: the carry is taken as readable
+        once the next lower digit is emitted, and the inputs are the digits that the place itself sums.
+        """
+        places = [self.longest - 1 - column for column in range(self.longest)]
+        reads = [set(_contributing_positions(place, self.digits, self.by)) for place in places]
+        if min(self.digits, self.by) == 1:
+            reads = [own | below for own, below in zip(reads, [*reads[1:], set[int]()], strict=True)]
+        return DependencyGraph(
+            targets=self.longest,
+            parents=(*((j + 1,) for j in range(self.longest - 1)), ()),
+            input_parents=tuple(tuple(sorted(positions)) for positions in reads),
+        )
+
+
+def multiply_places(a_NF: IntArray, b_NG: IntArray) -> IntArray:
+    """(N, F + G) places of the products: convolve the digits, then carry place by place."""
+    samples, places = len(a_NF), a_NF.shape[1] + b_NG.shape[1]
+    columns_NP = np.zeros((samples, places), dtype=np.int64)
+    for place in range(a_NF.shape[1]):
+        columns_NP[:, place : place + b_NG.shape[1]] += a_NF[:, place : place + 1] * b_NG
     carry = np.zeros(samples, dtype=np.int64)
-    for place in range(2 * half):
+    for place in range(places):
         carry += columns_NP[:, place]
         columns_NP[:, place] = carry % 10
         carry //= 10
     return columns_NP
 
 
-def _contributing_positions(place: int, half: int) -> tuple[int, ...]:
+def _contributing_positions(place: int, digits_a: int, digits_b: int) -> tuple[int, ...]:
     """Positions in X of the digits a_i and b_k with i + k = place."""
-    factor_places = [i for i in range(half) if 0 <= place - i < half]
-    from_a = sorted(half - 1 - i for i in factor_places)
-    return (*from_a, *(half + position for position in from_a))
+    places_a = [i for i in range(digits_a) if 0 <= place - i < digits_b]
+    from_a = sorted(digits_a - 1 - i for i in places_a)
+    from_b = sorted(digits_a + digits_b - 1 - (place - i) for i in places_a)
+    return (*from_a, *from_b)
 
 
 @register_task("prod", default_length=10, length_step=2, summary="digits of a * b, most significant first")
 def prod(lengths: Lengths) -> MultiplicationTask:
     return MultiplicationTask("prod", lengths)
+
+
+@register_task(
+    "multiply", default_length=None, summary="digits of a * b, most significant first; factors of other sizes"
+)
+def multiply(lengths: Lengths | None, digits: int = 6, by: int = 1) -> UnequalMultiplicationTask:
+    """The length follows from the parameters: digits + by targets."""
+    # Parameters below 1 are refused by the task; a length of 1 or more lets it say so.
+    longest = max(digits + by, 1)
+    return UnequalMultiplicationTask("multiply", lengths or Lengths(longest, longest), digits=digits, by=by)

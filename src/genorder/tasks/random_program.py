@@ -130,7 +130,7 @@ def _recurrence(
 def opposed(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
     """Chains over rows of inputs, some from left to right, some from right to left, that may meet in the end."""
     part = _Part(builder, tokens, reads=3)
-    chains = part.number(2, 3 if targets < 9 else 4)
+    chains = part.number(min(2, targets), max(min(targets // 2, 4), min(2, targets)))
     meeting = chains if chains <= 3 and targets > 2 * chains and part.chance() else 0
     lengths = [len(share) for share in np.array_split(range(targets - (meeting > 0)), chains)]
     shared_row = part.row(lengths[0] + 1) if part.chance(0.4) or targets + chains > MOST_INPUTS else None
