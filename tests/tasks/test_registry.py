@@ -35,11 +35,12 @@ def task_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_all_tasks_of_the_paper_are_there() -> None:
+def test_all_built_in_tasks_are_there() -> None:
     assert set(task_names()) == {
         *("relu", "square", "triangle", "mlp", "sine", "cubic", "index", "prod"),
         *("delay-relu", "delay-hidden-cause", "delay-coupled-ring", "delay-modular"),
         *("delay-sine", "delay-mixed", "delay-square", "delay-asymmetric"),
+        *("addition", "multiply", "linked-list", "random"),
     }
 
 
@@ -52,6 +53,7 @@ def test_listing_says_what_can_be_set() -> None:
     assert (listed["relu"].default_length, listed["relu"].length_step) == (20, 1)
     assert (listed["prod"].default_length, listed["prod"].length_step) == (10, 2)
     assert (listed["delay-sine"].default_length, listed["delay-sine"].length_step) == (36, 4)
+    assert listed["random"].default_length is None
     assert all(entry.summary and "\n" not in entry.summary for entry in listed.values())
 
 
@@ -59,7 +61,8 @@ def test_listing_says_what_can_be_set() -> None:
 def test_default_length_works(name: str) -> None:
     task = make_task(name)
     listed = {entry.name: entry for entry in task_summaries()}[name]
-    assert (task.name, task.longest) == (name, listed.default_length)
+    assert task.name == name
+    assert listed.default_length in (task.longest, None)
     assert task.generate(3, Split.TRAIN).targets.shape == (3, task.longest)
 
 
@@ -202,6 +205,18 @@ def test_factory_must_return_a_task() -> None:
 
     with pytest.raises(InputError, match="returned NoneType, not a Task"):
         make_task("nothing", 4)
+
+
+def test_a_factory_may_choose_the_length() -> None:
+    received: list[Lengths | None] = []
+
+    @register_task("chooser", summary="chooses its length", default_length=None)
+    def chooser(lengths: Lengths | None) -> RecurrenceTask:
+        received.append(lengths)
+        return RecurrenceTask("chooser", lengths or Lengths(7, 7), low=0, high=7, step=lambda x, y: x ^ y)
+
+    assert (make_task("chooser").longest, make_task("chooser", "4-5").longest) == (7, 5)
+    assert received == [None, Lengths(4, 5)]
 
 
 @pytest.mark.parametrize(("shortest", "longest", "step"), [(0, 3, 1), (4, 3, 1), (2, 5, 2), (2, 4, 0)])

@@ -27,7 +27,7 @@ def test_short_recurrences_fill_three_disjoint_splits(name: str, length: int | s
 
 @pytest.mark.parametrize("name", task_names())
 def test_splits_are_disjoint_for_every_task(name: str) -> None:
-    task = make_task(name, 4)
+    task = make_task("multiply:digits=3,by=1" if name == "multiply" else name, 4)
     owned = [inputs_of(task, split, 2000) for split in Split]
     assert sum(len(part) for part in owned) == len(set().union(*owned))
 
@@ -75,7 +75,7 @@ def test_generation_depends_on_seed_split_and_task_only() -> None:
         assert not np.array_equal(first.inputs, other.inputs)
 
 
-@pytest.mark.parametrize("spec", ["relu", "prod", "index", "delay-relu"])
+@pytest.mark.parametrize("spec", ["relu", "prod", "index", "delay-relu", "addition", "linked-list", "random:noise=0.1"])
 @pytest.mark.parametrize("length", [8, "8-16"])
 def test_first_samples_do_not_depend_on_how_many_are_asked_for(spec: str, length: int | str) -> None:
     task = make_task(spec, length)

@@ -131,8 +131,8 @@ def opposed(builder: Builder, targets: int, tokens: int | None) -> Iterator[Posi
     """Chains over rows of inputs, some from left to right, some from right to left, that may meet in the end."""
     part = _Part(builder, tokens, reads=3)
     chains = part.number(min(2, targets), max(min(targets // 2, 4), min(2, targets)))
-    meeting = chains if chains <= 3 and targets > 2 * chains and part.chance() else 0
-    lengths = [len(share) for share in np.array_split(range(targets - (meeting > 0)), chains)]
+    meet = chains <= 3 and targets > 2 * chains and part.chance()
+    lengths = [len(share) for share in np.array_split(range(targets - meet), chains)]
     shared_row = part.row(lengths[0] + 1) if part.chance(0.4) or targets + chains > MOST_INPUTS else None
     ends: list[Position] = []
 
@@ -146,7 +146,7 @@ def opposed(builder: Builder, targets: int, tokens: int | None) -> Iterator[Posi
             ends.append(position)
 
     yield from _interleaved(part.rng, [run(index) for index in range(chains)])
-    if meeting:
+    if meet:
         yield part.target(*ends)
 
 
@@ -200,7 +200,7 @@ def grid(builder: Builder, targets: int, tokens: int | None) -> Iterator[Positio
 def lagged(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
     """An unrolled time series: 2-6 variables, each a function of 1-3 variables at lags 1-3. X gives the first times."""
     part = _Part(builder, tokens, reads=3)
-    variables = part.number(2, min(6, max(2, targets // 2)))
+    variables = part.number(2, min(6, max(2, targets // 3)))
     longest_lag = part.number(1 if variables > 3 else 2, 3)
     choices = [(variable, lag) for variable in range(variables) for lag in range(1, longest_lag + 1)]
     counts = part.rng.choice([1, 2, 3], p=[0.1, 0.6, 0.3], size=variables).tolist()
