@@ -11,8 +11,6 @@ from math import prod
 from typing import NamedTuple, final
 
 import numpy as np
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import maximum_flow
 
 from genorder.orders import DependencyGraph
 from genorder.tasks.operations import Copy, Operation, Pointer, joint_code
@@ -214,6 +212,9 @@ class Builder:
         If so, the target is a function of those as well. By Menger's theorem there is such a set without the
         position p exactly if no more than len(reads) paths have only p in common.
         """
+        from scipy.sparse import csr_array  # slow to import
+        from scipy.sparse.csgraph import maximum_flow
+
         sources = [self._original(read) for read in reads]
         node_of = {position: index for index, position in enumerate(self._values)}
         origin, sink, many = 2 * len(node_of), 2 * len(node_of) + 1, len(reads) + 1
