@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genorder.data import SequenceDataset, Splits, split_dataset
+from genorder.data import SequenceDataset, Splits, Vocabulary, split_dataset, unseen_tokens
 from genorder.errors import InputError
 
 Sample = tuple[tuple[str, ...], tuple[str, ...]]
@@ -154,6 +154,19 @@ def test_splits_of_ones_own() -> None:
     one = split_dataset(dataset, validation=5, test=test, seed=0)
     assert len(one.test) == 10
     assert set(content(one.validation)) <= set(content(dataset)[10:])
+
+
+def test_a_split_of_ones_own_may_hold_tokens_that_training_lacks() -> None:
+    """The vocabulary has them, in the same sequence as if all samples had come together."""
+    test = SequenceDataset.from_sequences([[1, 100], [2, 2], ["z", 2]], [[1], ["z"], ["z"]])
+    dataset = distinct(20)
+    assert unseen_tokens(test, dataset.vocabulary) == (["100", "z"], 3)
+    assert unseen_tokens(dataset, dataset.vocabulary) == ([], 0)
+    test = SequenceDataset.from_sequences([[1, 100], [2, 2], ["z", 2]], [[1], [3], ["z"]])
+    assert unseen_tokens(test, dataset.vocabulary) == (["100", "z"], 2)
+    splits = split_dataset(dataset, validation=5, test=test, seed=0)
+    assert content(splits.test) == content(test)
+    assert {split.vocabulary for split in splits.all} == {Vocabulary.of([*map(str, range(20)), "100", "z"])}
 
 
 @pytest.mark.parametrize(
