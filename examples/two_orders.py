@@ -24,7 +24,6 @@ from genorder import (
 )
 from genorder.cli.console import duration, percent, say, show_warnings, training_progress
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
-from genorder.presets import family_of
 
 _BAR = " ▁▂▃▄▅▆▇█"
 
@@ -41,7 +40,7 @@ def main() -> None:
     set_threads(None)
 
     settings = [f"training.steps={options.steps}"] if options.steps is not None else []
-    config = resolve("cpu", family_of(options.task), settings=settings)
+    config = resolve("cpu", settings=settings)
     task = make_task(options.task, options.length)
     data = task_splits(task, **config.samples.model_dump())
     orders = {"forward": Order.forward(task.longest), "reverse": Order.reverse(task.longest)}

@@ -53,7 +53,7 @@ def _one_thread() -> Iterator[None]:
 
 @cache
 def config() -> DiscoveryConfig:
-    return resolve_discovery("cpu", "recurrence", settings=[f"{name}={value}" for name, value in SETTINGS.items()])
+    return resolve_discovery("cpu", settings=[f"{name}={value}" for name, value in SETTINGS.items()])
 
 
 @cache

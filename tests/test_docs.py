@@ -214,5 +214,5 @@ def test_what_is_named_in_passing_exists(page: str) -> None:
 def _settings() -> set[str]:
     known = {f"search.{field.name}" for kind in STRATEGIES.values() for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
     for resolved in (resolve, resolve_exploration, resolve_discovery):
-        known |= dict(flat_settings(resolved("cpu", "recurrence").model_dump())).keys()
+        known |= dict(flat_settings(resolved("cpu").model_dump())).keys()
     return known

@@ -11,17 +11,15 @@ from genorder.settings import flat_settings, resolve
 def test_settings_go_by_the_names_that_set_knows() -> None:
     nested = {"a": {"b": 1, "c": {"d": [2]}}, "e": None, "none": {}}
     assert list(flat_settings(nested)) == [("a.b", 1), ("a.c.d", [2]), ("e", None)]
-    config = resolve("cpu", "recurrence")
+    config = resolve("cpu")
     names = dict(flat_settings(config.model_dump()))
-    assert (
-        resolve("cpu", "recurrence", settings=[f"{name}={value}" for name, value in names.items() if value]) == config
-    )
+    assert resolve("cpu", settings=[f"{name}={value}" for name, value in names.items() if value]) == config
 
 
 def test_settings_change_the_preset_and_nothing_else() -> None:
     settings = ["training.steps=7", "model.dropout=0.25", "samples.test = 12", "training.learning_rate=1e-2"]
-    changed = resolve("cpu", "recurrence", settings=settings).model_dump()
-    expected = resolve("cpu", "recurrence").model_dump()
+    changed = resolve("cpu", settings=settings).model_dump()
+    expected = resolve("cpu").model_dump()
     expected["training"] |= {"steps": 7, "learning_rate": 0.01}
     expected["model"]["dropout"] = 0.25
     expected["samples"]["test"] = 12
@@ -31,14 +29,14 @@ def test_settings_change_the_preset_and_nothing_else() -> None:
 def test_file_comes_before_settings(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text("[training]\nsteps = 11\nbatch_size = 3\n[model]\nlayers = 5\n")
-    config = resolve("paper", "delay", config_file=path, settings=["training.steps=12", "training.steps=13"])
+    config = resolve("paper-delay", config_file=path, settings=["training.steps=12", "training.steps=13"])
     assert (config.training.steps, config.training.batch_size, config.model.layers) == (13, 3, 5)
     assert config.training.learning_rate == 5e-4
 
 
 def refused(*expected: str, preset: str = "cpu", file: Path | None = None, settings: tuple[str, ...] = ()) -> None:
     with pytest.raises(InputError) as caught:
-        resolve(preset, "recurrence", config_file=file, settings=settings)
+        resolve(preset, config_file=file, settings=settings)
     message = str(caught.value)
     assert "\n" not in message
     for text in expected:
@@ -46,7 +44,7 @@ def refused(*expected: str, preset: str = "cpu", file: Path | None = None, setti
 
 
 def test_unknown_preset() -> None:
-    refused("--preset 'gpu'", "expected one of cpu, paper", preset="gpu")
+    refused("--preset 'gpu'", "expected one of cpu, paper, paper-prod, paper-delay", preset="gpu")
 
 
 @pytest.mark.parametrize(
@@ -106,11 +104,11 @@ def test_file_that_cannot_be_read(tmp_path: Path) -> None:
 def test_empty_file_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "empty.toml"
     path.touch()
-    assert resolve("cpu", "delay", config_file=path) == resolve("cpu", "delay")
+    assert resolve("cpu", config_file=path) == resolve("cpu")
 
 
 def test_steps_follow_the_samples_that_are_asked_for_unless_steps_are_too() -> None:
-    assert resolve("paper", "recurrence", settings=["samples.train=200000"]).training.steps == 15_625
-    both = resolve("paper", "recurrence", settings=["samples.train=200000", "training.steps=7"])
+    assert resolve("paper", settings=["samples.train=200000"]).training.steps == 15_625
+    both = resolve("paper", settings=["samples.train=200000", "training.steps=7"])
     assert (both.samples.train, both.training.steps) == (200_000, 7)
-    assert resolve("paper", "recurrence", train_samples=12_800).training.steps == 1_000
+    assert resolve("paper", train_samples=12_800).training.steps == 1_000

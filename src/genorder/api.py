@@ -22,7 +22,6 @@ from genorder.data import ReadOptions, SequenceDataset, given_names, read_datase
 from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
-from genorder.presets import Family, family_of
 from genorder.results import DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
     Given,
@@ -46,7 +45,6 @@ from genorder.search.strategies import make_search
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.settings import resolve, resolve_discovery, resolve_exploration
 from genorder.store import to_plain
-from genorder.tasks import TaskData
 from genorder.training import Progress
 
 Settings = Sequence[str] | Mapping[str, object]
@@ -96,7 +94,7 @@ def discover(
         raise InputError(f"constraints are a {type(constraints).__name__}; expected genorder.Constraints, or None")
     own, changes = split_settings(_settings(settings))
     search = _search(strategy, own)
-    resolver = partial(resolve_discovery, preset, _family(dataset), config_file=_path(config), settings=changes)
+    resolver = partial(resolve_discovery, preset, config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
     own_splits = {"validation": validation, "test": test}
     resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
@@ -151,7 +149,7 @@ def rank(
     `"random:128,forward"`. `exact` says whether to score all orders on all samples, or drop the surely worse early.
     """
     changes = [*_settings(settings), *([] if exact is None else [f"profiler.exact={json.dumps(exact)}"])]
-    resolver = partial(resolve_exploration, preset, _family(dataset), config_file=_path(config), settings=changes)
+    resolver = partial(resolve_exploration, preset, config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
     own_splits = {"validation": validation, "test": test}
     resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
@@ -188,7 +186,7 @@ def train(
     `order` is an order, or what `--order` takes: forward, reverse, random:SEED, a JSON file, or "0,3,1,2".
     """
     changes = [*_settings(settings), *([] if steps is None else [f"training.steps={steps}"])]
-    resolver = partial(resolve, preset, _family(dataset), config_file=_path(config), settings=changes)
+    resolver = partial(resolve, preset, config_file=_path(config), settings=changes)
     machine = _machine(device, threads)
     own_splits = {"validation": validation, "test": test}
     resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
@@ -242,10 +240,6 @@ def _order(order: OrderLike, length: int) -> Order:
     if len(found) != length:
         raise InputError(f"an order has {len(found)} indices; the data has {length} targets")
     return found
-
-
-def _family(dataset: Given) -> Family:
-    return family_of(dataset.task.name if isinstance(dataset, TaskData) else None)
 
 
 def _machine(device: str, threads: int | None) -> Machine:

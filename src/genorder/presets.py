@@ -1,20 +1,17 @@
-"""Complete, named configurations: `cpu` for a laptop, `paper` for a GPU.
+"""Complete, named configurations: `cpu` for a laptop; `paper`, `paper-prod` and `paper-delay` for a GPU.
 
-Each preset is a function of the kind of task and the number of training samples, and returns the whole
-configuration; nothing is filled in later.
+Each preset is a function of the number of training samples alone (None: the preset's own number), and returns the whole
+configuration; nothing is filled in later. No preset knows which task or file the samples come from: the user chooses.
 """
 
 import math
 from collections.abc import Callable
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.models import GPTConfig
 from genorder.profiling import AnyOrderConfig, ProfilerConfig, RaceConfig
 from genorder.training import TrainingConfig
-
-Family = Literal["recurrence", "prod", "delay"]
 
 
 class SampleSizes(BaseModel):
@@ -35,35 +32,52 @@ class RunConfig(BaseModel):
     training: TrainingConfig
 
 
-def cpu(family: Family, train_samples: int | None = None) -> RunConfig:
+def cpu(train_samples: int | None = None) -> RunConfig:
     """Teaches the same lesson as `paper` in minutes on two CPU cores."""
-    steps = {"recurrence": 1000, "prod": 4000, "delay": 4000}[family]
     return RunConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1_000),
         model=GPTConfig(layers=2, heads=4, width=128, feedforward=512, dropout=0.0),
         training=TrainingConfig(
-            steps=steps, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98, clip_norm=1.0
+            steps=1_000, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98, clip_norm=1.0
         ),
     )
 
 
-def paper(family: Family, train_samples: int | None = None) -> RunConfig:
-    """The sizes of the paper's final training (its table of training configurations)."""
-    default_samples, epochs = (1_000_000, 30) if family == "prod" else (100_000, 10)
-    samples = train_samples or default_samples
-    model = {
-        "recurrence": GPTConfig(layers=6, heads=8, width=512, feedforward=2048, dropout=0.1),
-        "prod": GPTConfig(layers=12, heads=12, width=768, feedforward=3072, dropout=0.1),
-        "delay": GPTConfig(layers=6, heads=1, width=128, feedforward=512, dropout=0.1),
-    }[family]
+def paper(train_samples: int | None = None) -> RunConfig:
+    """The paper's final training for its recurrences: ten epochs of 100,000 samples."""
+    return _paper_run(
+        train_samples or 100_000,
+        GPTConfig(layers=6, heads=8, width=512, feedforward=2048, dropout=0.1),
+        epochs=10,
+        learning_rate=5e-5,
+    )
+
+
+def paper_prod(train_samples: int | None = None) -> RunConfig:
+    """The paper's final training for the multiplication of integers: thirty epochs of 1,000,000 samples."""
+    return _paper_run(
+        train_samples or 1_000_000,
+        GPTConfig(layers=12, heads=12, width=768, feedforward=3072, dropout=0.1),
+        epochs=30,
+        learning_rate=5e-5,
+    )
+
+
+def paper_delay(train_samples: int | None = None) -> RunConfig:
+    """The paper's final training for its delay networks: ten epochs of 100,000 samples, a small model."""
+    return _paper_run(
+        train_samples or 100_000,
+        GPTConfig(layers=6, heads=1, width=128, feedforward=512, dropout=0.1),
+        epochs=10,
+        learning_rate=5e-4,
+    )
+
+
+def _paper_run(samples: int, model: GPTConfig, *, epochs: int, learning_rate: float) -> RunConfig:
     return RunConfig(
         samples=SampleSizes(train=samples, validation=1_000, test=1_000),
         model=model,
-        training=TrainingConfig(
-            steps=math.ceil(epochs * samples / 128),
-            batch_size=128,
-            learning_rate=5e-4 if family == "delay" else 5e-5,
-        ),
+        training=TrainingConfig(steps=math.ceil(epochs * samples / 128), batch_size=128, learning_rate=learning_rate),
     )
 
 
@@ -77,8 +91,11 @@ class ExplorationConfig(BaseModel):
     race: RaceConfig
 
 
-def cpu_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
-    """A model of one layer that is told which target comes next; many small steps. Measured: benchmarks/RESULTS.md."""
+def cpu_exploration(train_samples: int | None = None) -> ExplorationConfig:
+    """A model of one layer that is told which target comes next; many small steps. Measured: benchmarks/RESULTS.md.
+
+    The race was chosen on Sine at 30 targets, the slowest of the recurrences.
+    """
     return ExplorationConfig(
         samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
         profiler=ProfilerConfig(
@@ -86,36 +103,31 @@ def cpu_exploration(family: Family, train_samples: int | None = None) -> Explora
             model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
             training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
-        race=_cpu_race(family),
+        race=RaceConfig(
+            model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
+            training=TrainingConfig(steps=1, batch_size=32, learning_rate=2e-3, warmup_steps=50, beta2=0.98),
+            round_steps=(250, 1_000),
+        ),
     )
 
 
-def _cpu_race(family: Family) -> RaceConfig:
-    """Chosen on Sine at 30 targets, the slowest of the recurrences: see benchmarks/RESULTS.md.
-
-    Sorts of a delay network differ in what is learnt in the end, and that shows only in trainings like the final one:
-    after 1,000 steps, the sort that is best after 3,000 may be behind.
-    """
-    batch, rate, rounds = (128, 1e-3, (250, 4_000)) if family == "delay" else (32, 2e-3, (250, 1_000))
-    return RaceConfig(
-        model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
-        training=TrainingConfig(steps=1, batch_size=batch, learning_rate=rate, warmup_steps=50, beta2=0.98),
-        round_steps=rounds,
-    )
+def paper_exploration(train_samples: int | None = None) -> ExplorationConfig:
+    """One epoch of a one-layer GPT-2, as in the paper for its recurrences and for multiplication."""
+    return _paper_exploration(train_samples or 100_000, batch_size=128, learning_rate=5e-5)
 
 
-def paper_exploration(family: Family, train_samples: int | None = None) -> ExplorationConfig:
-    """One epoch of a one-layer GPT-2, as in the paper."""
-    samples = train_samples or 100_000
-    batch = 32 if family == "delay" else 128
+def paper_delay_exploration(train_samples: int | None = None) -> ExplorationConfig:
+    """One epoch of a one-layer GPT-2, as in the paper for its delay networks."""
+    return _paper_exploration(train_samples or 100_000, batch_size=32, learning_rate=5e-4)
+
+
+def _paper_exploration(samples: int, *, batch_size: int, learning_rate: float) -> ExplorationConfig:
     return ExplorationConfig(
         samples=SampleSizes(train=samples, validation=1_000, test=1),
         profiler=ProfilerConfig(
             model=GPTConfig(layers=1, heads=1, width=128, feedforward=512, dropout=0.1),
             training=TrainingConfig(
-                steps=math.ceil(samples / batch),
-                batch_size=batch,
-                learning_rate=5e-4 if family == "delay" else 5e-5,
+                steps=math.ceil(samples / batch_size), batch_size=batch_size, learning_rate=learning_rate
             ),
         ),
         race=RaceConfig(
@@ -159,9 +171,12 @@ class DiscoveryConfig(BaseModel):
 _SEARCH_STEPS = 1_500  # of one profiling run of a search, at most: it has many of them
 
 
-def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
-    def combined(family: Family, train_samples: int | None = None) -> DiscoveryConfig:
-        final, exploration = PRESETS[preset](family, train_samples), EXPLORATIONS[preset](family, train_samples)
+def _discovery(preset: str) -> Callable[[int | None], DiscoveryConfig]:
+    """The exploration and the final training of a preset, of the same training samples."""
+
+    def combined(train_samples: int | None = None) -> DiscoveryConfig:
+        final = PRESETS[preset](train_samples)
+        exploration = EXPLORATIONS[preset](final.samples.train)
         profiler = exploration.profiler
         steps = min(profiler.training.steps, _SEARCH_STEPS)
         return DiscoveryConfig(
@@ -182,17 +197,16 @@ def _discovery(preset: str) -> Callable[[Family, int | None], DiscoveryConfig]:
     return combined
 
 
-EXPLORATIONS: dict[str, Callable[[Family, int | None], ExplorationConfig]] = {
+PRESETS: dict[str, Callable[[int | None], RunConfig]] = {
+    "cpu": cpu,
+    "paper": paper,
+    "paper-prod": paper_prod,
+    "paper-delay": paper_delay,
+}
+EXPLORATIONS: dict[str, Callable[[int | None], ExplorationConfig]] = {
     "cpu": cpu_exploration,
     "paper": paper_exploration,
+    "paper-prod": paper_exploration,
+    "paper-delay": paper_delay_exploration,
 }
-PRESETS: dict[str, Callable[[Family, int | None], RunConfig]] = {"cpu": cpu, "paper": paper}
-DISCOVERIES: dict[str, Callable[[Family, int | None], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}
-
-
-def family_of(task: str | None) -> Family:
-    """The kind of a built-in task, by its name; parameters behind a colon do not matter."""
-    name = (task or "").partition(":")[0]
-    if name == "prod":
-        return "prod"
-    return "delay" if name.startswith("delay-") else "recurrence"
+DISCOVERIES: dict[str, Callable[[int | None], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}

@@ -14,7 +14,6 @@ from genorder.presets import (
     PRESETS,
     DiscoveryConfig,
     ExplorationConfig,
-    Family,
     RunConfig,
 )
 
@@ -23,7 +22,6 @@ AnyConfig = TypeVar("AnyConfig", RunConfig, ExplorationConfig, DiscoveryConfig)
 
 def resolve(
     preset: str,
-    family: Family,
     *,
     train_samples: int | None = None,
     held_out: Mapping[str, int] | None = None,
@@ -34,12 +32,11 @@ def resolve(
 
     `train_samples` and `held_out` (validation, test) are how many samples there are, where that is not the preset's.
     """
-    return _resolve(PRESETS, RunConfig, preset, family, train_samples, held_out, config_file, settings)
+    return _resolve(PRESETS, RunConfig, preset, train_samples, held_out, config_file, settings)
 
 
 def resolve_exploration(
     preset: str,
-    family: Family,
     *,
     train_samples: int | None = None,
     held_out: Mapping[str, int] | None = None,
@@ -47,12 +44,11 @@ def resolve_exploration(
     settings: Sequence[str] = (),
 ) -> ExplorationConfig:
     """The same for the exploration of orders."""
-    return _resolve(EXPLORATIONS, ExplorationConfig, preset, family, train_samples, held_out, config_file, settings)
+    return _resolve(EXPLORATIONS, ExplorationConfig, preset, train_samples, held_out, config_file, settings)
 
 
 def resolve_discovery(
     preset: str,
-    family: Family,
     *,
     train_samples: int | None = None,
     held_out: Mapping[str, int] | None = None,
@@ -60,14 +56,13 @@ def resolve_discovery(
     settings: Sequence[str] = (),
 ) -> DiscoveryConfig:
     """The same for a discovery."""
-    return _resolve(DISCOVERIES, DiscoveryConfig, preset, family, train_samples, held_out, config_file, settings)
+    return _resolve(DISCOVERIES, DiscoveryConfig, preset, train_samples, held_out, config_file, settings)
 
 
 def _resolve(
-    presets: Mapping[str, Callable[[Family, int | None], AnyConfig]],
+    presets: Mapping[str, Callable[[int | None], AnyConfig]],
     kind: type[AnyConfig],
     preset: str,
-    family: Family,
     train_samples: int | None,
     held_out: Mapping[str, int] | None,
     config_file: Path | None,
@@ -82,7 +77,7 @@ def _resolve(
         asked = change.get("samples")
         if isinstance(asked, dict) and type(asked.get("train")) is int:
             train_samples = asked["train"]
-    values = presets[preset](family, train_samples).model_dump()
+    values = presets[preset](train_samples).model_dump()
     values["samples"] |= held_out or {}
     for change, where in changes:
         _merge(values, change, where)

@@ -133,7 +133,7 @@ def test_one_clear_line(genorder: Genorder, files: Path, arguments: str, line: s
         ("--device nonsense", "--device 'nonsense': expected one of auto, cpu, cuda, mps"),
         ("--threads 0", "--threads 0: expected a number from 1 to *"),
         ("--threads -1", "--threads -1: expected a number from 1 to *"),
-        ("--preset nonsense", "--preset 'nonsense': expected one of cpu, paper"),
+        ("--preset nonsense", "--preset 'nonsense': expected one of cpu, paper, paper-prod, paper-delay"),
         ("--set trainig.steps=5", "--set trainig.steps=5: there is no setting trainig; there are: samples, *"),
         ("--set training.step=5", "*there is no setting training.step; there are: training.steps, *"),
         ("--set training=5", "--set training=5: training is a group of settings, not a value"),

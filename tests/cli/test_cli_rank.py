@@ -267,7 +267,7 @@ def test_a_loss_that_is_not_finite(genorder: Genorder, monkeypatch: pytest.Monke
         ("rank --task relu --length 3 --orders cut.json", "cut.json:1: not JSON (Expecting ',' delimiter)"),
         ("rank --task relu --length 3 --orders nosuch.json", "cannot read nosuch.json: No such file or directory"),
         ("rank --task relu --length 3 --orders folder", "cannot read folder: Is a directory"),
-        ("rank --task relu --candidates forward --preset big", "--preset 'big': expected one of cpu, paper"),
+        ("rank --task relu --candidates forward --preset big", "--preset 'big': expected one of cpu, paper, *"),
         ("rank --task relu --candidates forward --set model.width=8", "*there is no setting model; there are: *"),
         ("rank --task relu --candidates forward --set profiler.exact=7", "*profiler.exact = 7: *valid boolean*"),
         ("rank --task relu --candidates forward --set profiler.model.heads=3", "*width 128 is not a multiple of*"),

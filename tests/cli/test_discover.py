@@ -451,7 +451,7 @@ PAPER = f"{TASK} --strategy global-local"
         (f"{TASK} --also 1,0,2,3 --keep-first 1", "the order 1 0 2 3 that is to be raced too is not allowed: --keep-*"),
         (TASK + "".join(f" --also random:{n}" for n in range(12)), "* orders of your own to race; expected at most 8*"),
         (f"{TASK} --workers 0", "Invalid value for '--workers': *"),
-        (f"{TASK} --preset big", "--preset 'big': expected one of cpu, paper"),
+        (f"{TASK} --preset big", "--preset 'big': expected one of cpu, paper, paper-prod, paper-delay"),
         ("discover --task square --length 2-4 --strategy soft-permutation", "soft-permutation needs targets of one*"),
     ],
 )  # fmt: skip

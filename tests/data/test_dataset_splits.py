@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genorder.data import SequenceDataset, Splits, split_dataset
+from genorder.data import SequenceDataset, Splits, Vocabulary, split_dataset, unseen_tokens
 from genorder.errors import InputError
 
 Sample = tuple[tuple[str, ...], tuple[str, ...]]
@@ -149,17 +149,30 @@ def test_splits_of_ones_own() -> None:
     assert splits.dropped == 40
     assert content(splits.test) == content(test)
     assert content(splits.validation) == content(validation)[10:]
-    assert set(content(splits.train)) == set(content(dataset)[30:])
     assert len({split.vocabulary for split in splits.all}) == 1
+    assert content(splits.train) == content(dataset)[30:]  # nothing is cut off, so nothing is shuffled
     one = split_dataset(dataset, validation=5, test=test, seed=0)
     assert len(one.test) == 10
     assert set(content(one.validation)) <= set(content(dataset)[10:])
 
 
+def test_a_split_of_ones_own_may_hold_tokens_that_training_lacks() -> None:
+    """The vocabulary has them, in the same sequence as if all samples had come together."""
+    test = SequenceDataset.from_sequences([[1, 100], [2, 2], ["z", 2]], [[1], ["z"], ["z"]])
+    dataset = distinct(20)
+    assert unseen_tokens(test, dataset.vocabulary) == (["100", "z"], 3)
+    assert unseen_tokens(dataset, dataset.vocabulary) == ([], 0)
+    test = SequenceDataset.from_sequences([[1, 100], [2, 2], ["z", 2]], [[1], [3], ["z"]])
+    assert unseen_tokens(test, dataset.vocabulary) == (["100", "z"], 2)
+    splits = split_dataset(dataset, validation=5, test=test, seed=0)
+    assert content(splits.test) == content(test)
+    assert {split.vocabulary for split in splits.all} == {Vocabulary.of([*map(str, range(20)), "100", "z"])}
+
+
 @pytest.mark.parametrize(
     ("own", "message"),
     [
-        (SequenceDataset.from_sequences([[1, 1]], [["new"]]), "the test split: token 'new' is not in the vocabulary"),
+        (SequenceDataset.from_sequences([[1, 1]], [["new"]]), "every sample of the test split holds a token .* 'new'"),
         (SequenceDataset.from_sequences([[1, 1, 1]], [[1]]), "the test split has an input of 3 tokens; those of the"),
         (SequenceDataset.from_sequences([[1, 1]], [[1, 2]]), "the test split has a target of 2 tokens; those of the"),
         (distinct(100).take(np.arange(0)), "the test split holds no samples"),

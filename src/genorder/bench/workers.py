@@ -69,7 +69,7 @@ def _jobs(length: int, device: torch.device) -> list[RaceJob]:
     train, validation = encode_for_exploring(splits, device)
     data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
     orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
-    race = cpu_exploration("recurrence").race
+    race = cpu_exploration().race
     return [RaceJob(data, digest, device.type, order.indices, race.model, race.training, _STEPS, 0) for order in orders]
 
 

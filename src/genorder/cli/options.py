@@ -11,7 +11,6 @@ import typer
 
 from genorder.data import Names, parse_names
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
-from genorder.presets import family_of
 from genorder.reports.board import require_tensorboard
 from genorder.runs import AskedData, Machine, Source, configure
 from genorder.runs.source import AnyConfig
@@ -41,7 +40,13 @@ HiddenOrderSeed = Annotated[
 HiddenByDefault = Annotated[
     int | None, typer.Option(help="Seed of the secret order that a task's target columns are stored in; default 0.")
 ]
-Preset = Annotated[str, typer.Option(help="cpu (minutes on two cores) or paper (the paper's sizes).")]
+Preset = Annotated[
+    str,
+    typer.Option(
+        help="cpu (minutes on two cores) or the paper's sizes: paper (recurrences), paper-prod (multiplication), "
+        "paper-delay (delay networks)."
+    ),
+]
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="TOML file of settings, by section.")]
 Settings = Annotated[
     list[str] | None,
@@ -117,8 +122,7 @@ class Asked:
 
     def configured(self, resolve: Callable[..., AnyConfig], settings: list[str]) -> tuple[AnyConfig, Source]:
         """The configuration that `resolve` gives, changed by the settings, and the data."""
-        family = family_of(self.data.task)
-        return configure(partial(resolve, self.preset, family, config_file=self.config, settings=settings), self.data)
+        return configure(partial(resolve, self.preset, config_file=self.config, settings=settings), self.data)
 
 
 def with_run_options(*, hidden: bool, board: bool) -> Callable[[Verb], Verb]:

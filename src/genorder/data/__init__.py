@@ -5,7 +5,7 @@ from genorder.data.dataset import PackedRows, SequenceDataset, share_vocabulary
 from genorder.data.encoding import Batch, EncodedDataset, arrange, encode, encode_for_exploring
 from genorder.data.names import Names, given_names, parse_names
 from genorder.data.readers import ReadOptions, read_dataset, read_jsonl, write_dataset, write_jsonl
-from genorder.data.splits import Splits, split_dataset
+from genorder.data.splits import Splits, split_dataset, unseen_tokens
 from genorder.data.summary import Summary, summarise
 from genorder.data.vocabulary import Vocabulary
 
@@ -31,6 +31,7 @@ __all__ = [
     "share_vocabulary",
     "split_dataset",
     "summarise",
+    "unseen_tokens",
     "write_dataset",
     "write_jsonl",
 ]

@@ -17,11 +17,13 @@ from torch import Tensor
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.splits import Splits
+from genorder.seeding import derive_seed, numpy_generator
 
 PAD, SEP, EOS = 0, 1, 2
 SPECIAL_NAMES = ("<pad>", "<sep>", "<eos>")  # by their ids
 SPECIAL_TOKENS = len(SPECIAL_NAMES)  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
 IGNORED = -100  # label of a prediction that does not count
+_ROW_SEED = 0  # the same for every run, so that runs of other seeds look at the same samples
 
 
 class Batch(NamedTuple):
@@ -82,9 +84,16 @@ def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> 
 
 
 def encode_for_exploring(splits: Splits, device: torch.device) -> tuple[EncodedDataset, EncodedDataset]:
-    """The training and the validation split, on a device; the test split is for the end alone."""
+    """The training and the validation split, on a device; the test split is for the end alone.
+
+    The samples are shuffled: the first n of them represent all, also those of a file that is sorted.
+    """
     train, validation = (
-        encode(split, input_width=splits.input_width, target_width=splits.target_width).to(device)
+        encode(
+            split.take(numpy_generator(derive_seed(_ROW_SEED, "exploring")).permutation(len(split))),
+            input_width=splits.input_width,
+            target_width=splits.target_width,
+        ).to(device)
         for split in (splits.train, splits.validation)
     )
     return train, validation

@@ -6,6 +6,7 @@ from typing import final
 import numpy as np
 
 from genorder.data.dataset import SequenceDataset, share_vocabulary
+from genorder.data.vocabulary import Vocabulary
 from genorder.errors import InputError
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import fingerprint
@@ -59,12 +60,20 @@ def split_dataset(
     """Shuffle by `seed`, then cut off test and validation; the rest is training.
 
     Sizes are fractions (float, below 1) or numbers of samples (int); a dataset in place of a size is that split, and
-    none of `dataset` is cut off for it. A sample whose input already stands in the test split (or in validation, for
-    a training sample) is dropped and counted, so that no duplicate straddles two splits. With `count_kept`, the size
-    of validation is what is left of it then. Raises InputError where a split would be empty, and for a token that
-    `dataset` lacks.
+    none of `dataset` is cut off for it. Where nothing is cut off, nothing is shuffled. A sample whose input already
+    stands in the test split (or in validation, for a training sample) is dropped and counted, so that no duplicate
+    straddles two splits. With `count_kept`, the size of validation is what is left of it then. The vocabulary has the
+    tokens of all splits. Raises InputError where a split would be empty, and for a dataset in place of a size that
+    cannot belong to `dataset`.
     """
     samples = len(dataset)
+    given = {"validation": validation, "test": test}
+    own = {name: split for name, split in given.items() if isinstance(split, SequenceDataset)}
+    for name, split in own.items():
+        _check_own(split, dataset, name)
+    if own:
+        dataset, *shared = share_vocabulary([dataset, *own.values()])
+        own = dict(zip(own, shared, strict=True))
     test_size = 0 if isinstance(test, SequenceDataset) else _size(test, samples, "test")
     validation_size = 0 if isinstance(validation, SequenceDataset) else _size(validation, samples, "validation")
     if test_size + validation_size >= samples:
@@ -72,15 +81,16 @@ def split_dataset(
             f"{samples} samples cannot give {validation_size} for validation, {test_size} for test "
             "and any for training; give more data or smaller splits"
         )
-    shuffled = numpy_generator(derive_seed(seed, "split")).permutation(samples)
+    cut = test_size + validation_size
+    shuffled = numpy_generator(derive_seed(seed, "split")).permutation(samples) if cut else np.arange(samples)
     keys = dataset.inputs.content_keys()
-    test_split = _own(test, dataset, "test") or dataset.take(shuffled[:test_size])
+    test_split = own["test"] if "test" in own else dataset.take(shuffled[:test_size])
     test_keys = test_split.inputs.content_keys()
     if count_kept and validation_size:
         kept = np.flatnonzero(~np.isin(keys[shuffled[test_size:]], test_keys))
         validation_size = int(kept[:validation_size][-1]) + 1 if len(kept) else validation_size
-    cut = test_size + validation_size
-    validation_split = _own(validation, dataset, "validation") or dataset.take(shuffled[test_size:cut])
+        cut = test_size + validation_size
+    validation_split = own["validation"] if "validation" in own else dataset.take(shuffled[test_size:cut])
     validation_keys = validation_split.inputs.content_keys()
     validation_kept = np.flatnonzero(~np.isin(validation_keys, test_keys))
     train_kept = shuffled[cut:][~np.isin(keys[shuffled[cut:]], np.concatenate([test_keys, validation_keys]))]
@@ -94,10 +104,20 @@ def split_dataset(
     return Splits(dataset.take(train_kept), validation_split.take(validation_kept), test_split, dropped=dropped)
 
 
-def _own(split: float | int | SequenceDataset, dataset: SequenceDataset, name: str) -> SequenceDataset | None:
-    """A split that was given as a dataset, numbered by the vocabulary of the training samples."""
-    if not isinstance(split, SequenceDataset):
-        return None
+def unseen_tokens(split: SequenceDataset, vocabulary: Vocabulary) -> tuple[list[str], int]:
+    """The tokens of a split that a vocabulary lacks, and how many samples hold one."""
+    unseen_V = np.array([token not in vocabulary for token in split.vocabulary.tokens], dtype=bool)
+    tokens, rows = [], []
+    for packed in (split.inputs, split.targets):
+        held = unseen_V[packed.tokens]
+        tokens.append(packed.tokens[held])
+        rows.append(np.repeat(np.arange(len(packed)), packed.lengths)[held])
+    found = [split.vocabulary.tokens[token] for token in np.unique(np.concatenate(tokens))]
+    return found, len(np.unique(np.concatenate(rows)))
+
+
+def _check_own(split: SequenceDataset, dataset: SequenceDataset, name: str) -> None:
+    """Raises InputError for samples that cannot be of the same kind as the training samples."""
     if not len(split):
         raise InputError(f"the {name} split holds no samples")
     for what, longest, most in (
@@ -108,10 +128,12 @@ def _own(split: float | int | SequenceDataset, dataset: SequenceDataset, name: s
             raise InputError(
                 f"the {name} split has {what} of {longest} tokens; those of the training samples have at most {most}"
             )
-    try:
-        return split.with_vocabulary(dataset.vocabulary)
-    except InputError as error:
-        raise InputError(f"the {name} split: {error}") from None
+    tokens, samples = unseen_tokens(split, dataset.vocabulary)
+    if samples == len(split):
+        raise InputError(
+            f"every sample of the {name} split holds a token that no training sample has, such as {tokens[0]!r}; "
+            "expected samples of the same kind, split into tokens in the same way"
+        )
 
 
 def _size(wanted: float | int, samples: int, name: str) -> int:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +19,12 @@ from genorder.data import (
 )
 from genorder.errors import InputError
 from genorder.runs.source import (
+    HELD_OUT,
     AnyConfig,
     AskedData,
     Source,
     configure,
+    cut_to,
     numbers_of,
     read_own_splits,
     split_for_run,
@@ -70,11 +71,11 @@ def configure_given(
 
 
 def _configure_splits(resolve: Callable[..., AnyConfig], given: TaskData | Splits) -> tuple[AnyConfig, Source]:
-    """Training samples as many as are asked for, or all; the other splits as they are."""
+    """As many samples of each split as are asked for, or all."""
     splits = given.splits if isinstance(given, TaskData) else Splits.of(*given.all, given.dropped)
-    splits = replace(splits, train=splits.train.head(resolve(train_samples=len(splits.train)).samples.train))
     _refuse_empty(splits)
-    config, description = resolve(train_samples=len(splits.train)), _description(splits)
+    splits = cut_to(splits, resolve(**numbers_of(splits, HELD_OUT)).samples)
+    config, description = resolve(**numbers_of(splits, HELD_OUT)), _description(splits)
     if isinstance(given, Splits):
         return config, Source(splits, "data", description)
     label = f"{given.task.name}-L{given.task.lengths}"

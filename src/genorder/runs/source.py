@@ -7,12 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, final
 
-from genorder.data import Names, ReadOptions, SequenceDataset, Splits, split_dataset
-from genorder.data.readers import STANDARD_INPUT, Known, is_no_file, own_options, read_file, shown_name
+import numpy as np
+
+from genorder.data import Names, ReadOptions, SequenceDataset, Splits, split_dataset, unseen_tokens
+from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
+from genorder.data.summary import shortened_tokens
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
 from genorder.runs.understood import understood
+from genorder.seeding import derive_seed, numpy_generator
 from genorder.tasks import Task, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
@@ -177,10 +181,18 @@ def split_for_run(
         seed=_SPLIT_SEED,
         count_kept=again,
     )
-    train, validation, test = (
-        split.head(size) for split, size in zip(splits.all, (sizes.train, sizes.validation, sizes.test), strict=True)
+    return cut_to(splits, sizes)
+
+
+def cut_to(splits: Splits, sizes: SampleSizes) -> Splits:
+    """At most as many samples as `sizes` says: random ones for training, whose file may be sorted; else the first."""
+    train = splits.train
+    if sizes.train < len(train):
+        rows = numpy_generator(derive_seed(_SPLIT_SEED, "fewer training samples")).permutation(len(train))
+        train = train.take(np.sort(rows[: sizes.train]))
+    return replace(
+        splits, train=train, validation=splits.validation.head(sizes.validation), test=splits.test.head(sizes.test)
     )
-    return replace(splits, train=train, validation=validation, test=test)
 
 
 def _from_file(asked: AskedData, sizes: SampleSizes, *, again: bool = False) -> Source:
@@ -207,15 +219,18 @@ def _from_file(asked: AskedData, sizes: SampleSizes, *, again: bool = False) -> 
 def read_own_splits(
     files: Mapping[str, str | Path], dataset: SequenceDataset, name: str, reading: ReadOptions
 ) -> tuple[dict[str, SequenceDataset], list[str]]:
-    """The splits that have files of their own, and a line on each; `name` is what `dataset` is called.
-
-    Raises InputError, with file and line, for a token that the dataset lacks.
-    """
+    """The splits that have files of their own, and lines on each; `name` is what `dataset` is called."""
     own, told = {}, []
     for split, path in files.items():
-        file = read_file(path, reading, Known(dataset.vocabulary, shown_name(name)))
+        file = read_file(path, reading)
         own[split] = file.dataset
         told.append(f"{shown_name(str(path))} ({file.format}): {len(file.dataset)} samples for {split}")
+        tokens, samples = unseen_tokens(file.dataset, dataset.vocabulary)
+        if samples:
+            told.append(
+                f"note: {samples} of them hold tokens that stand nowhere in {shown_name(name)}, so that no model can "
+                f"learn them: {shortened_tokens(tokens)}"
+            )
     return own, told
 
 

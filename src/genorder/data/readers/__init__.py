@@ -1,6 +1,5 @@
 """Data files: one module for each family of formats, one way from all of them to a dataset."""
 
-from genorder.data.readers.collect import Known
 from genorder.data.readers.formats import (
     FORMATS,
     Reading,
@@ -22,7 +21,6 @@ __all__ = [
     "FORMATS",
     "SPLITTERS",
     "STANDARD_INPUT",
-    "Known",
     "ReadOptions",
     "Reading",
     "format_of",

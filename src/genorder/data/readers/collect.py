@@ -3,7 +3,6 @@
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, final
 
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from genorder.data.dataset import PackedRows, SequenceDataset
 from genorder.data.names import Names
 from genorder.data.readers.problems import Problems
-from genorder.data.readers.tokens import LONGEST, SPLITTERS, parse_tokens, shortened
+from genorder.data.readers.tokens import LONGEST, SPLITTERS, parse_tokens
 from genorder.data.vocabulary import Vocabulary
 from genorder.errors import InputError
 
@@ -71,34 +70,8 @@ class _Column:
         return PackedRows(tokens, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
-@final
-@dataclass(frozen=True)
-class Known:
-    """The tokens that may stand in a file, as they do in another one."""
-
-    tokens: Vocabulary
-    name: str  # of the file that has them
-
-    def hold(self, rows: Iterable[list[Any]]) -> bool:
-        return all(str(token) in self.tokens for token in set(chain.from_iterable(rows)))
-
-    def check(self, rows: Iterable[list[Any]], where: str) -> None:
-        """Raises InputError, naming `where`, for a token that is not among them."""
-        unknown = next((token for token in chain.from_iterable(rows) if str(token) not in self.tokens), None)
-        if unknown is not None:
-            raise InputError(
-                f"{where}: the token {shortened(unknown)} stands nowhere in {self.name}, so no model can learn it; "
-                "add samples that hold it there, or remove this one"
-            )
-
-
-def collect(
-    batches: Iterable[Batch], problems: Problems, split: str, expected: str, known: Known | None = None
-) -> SequenceDataset:
-    """Raises InputError with every problem, of the batches and of what stands in them, and where there is nothing.
-
-    A token that is not `known`, where that is given, is a problem.
-    """
+def collect(batches: Iterable[Batch], problems: Problems, split: str, expected: str) -> SequenceDataset:
+    """Raises InputError with every problem, of the batches and of what stands in them, and where there is nothing."""
     numbers, inputs, targets = _TokenNumbers(), _Column(), _Column()
     splitter = SPLITTERS[split]
     samples = 0
@@ -107,8 +80,8 @@ def collect(
         for batch in batches:
             names = batch.names or names
             rows = _plain_rows(batch, splitter)
-            if rows is None or (known and not known.hold(chain(*rows))):
-                rows = _checked_rows(batch.again() if batch.again else batch, splitter, problems, known)
+            if rows is None:
+                rows = _checked_rows(batch.again() if batch.again else batch, splitter, problems)
             if problems.count:
                 continue  # nothing will come of the dataset; the rest is read for its problems alone
             inputs.add(rows[0], numbers)
@@ -154,17 +127,13 @@ def _plain_column(values: list[Any], split: Callable[[str], list[str]]) -> Rows 
     return values if max(map(len, values)) <= LONGEST else None
 
 
-def _checked_rows(
-    batch: Batch, split: Callable[[str], list[str]], problems: Problems, known: Known | None
-) -> tuple[Rows, Rows]:
+def _checked_rows(batch: Batch, split: Callable[[str], list[str]], problems: Problems) -> tuple[Rows, Rows]:
     """The usable rows of a batch, sample by sample; the others are noted."""
     kept: tuple[Rows, Rows] = ([], [])
     for *values, place in zip(batch.inputs, batch.targets, batch.places, strict=True):
         where = f"{problems.name}{batch.kind}{place}"
         try:
             rows = [parse_tokens(v, where, field, split) for v, field in zip(values, batch.fields, strict=True)]
-            if known:
-                known.check(rows, where)
         except InputError as error:
             problems.add(str(error))
             continue

@@ -8,7 +8,7 @@ from typing import IO, Any, final
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers import arrow, jsonl, table, text
-from genorder.data.readers.collect import Batch, Known, collect
+from genorder.data.readers.collect import Batch, collect
 from genorder.data.readers.lines import STANDARD_INPUT, shown_name
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -65,13 +65,13 @@ def read_dataset(path: str | Path, options: ReadOptions = ReadOptions()) -> Sequ
     return read_file(path, options).dataset
 
 
-def read_file(path: str | Path, options: ReadOptions, known: Known | None = None) -> Reading:
-    """Like `read_dataset`, with what is known of the file besides its samples. Refuses tokens that are not `known`."""
+def read_file(path: str | Path, options: ReadOptions) -> Reading:
+    """Like `read_dataset`, with what is known of the file besides its samples."""
     path = str(path)
     name = format_of(path, options)
     chosen = FORMATS[name]
     problems = Problems(shown_name(path))
-    dataset = collect(chosen.read(path, options, problems), problems, options.split, chosen.expected, known)
+    dataset = collect(chosen.read(path, options, problems), problems, options.split, chosen.expected)
     return Reading(dataset, name, problems.blank_lines)
 
 
