@@ -69,7 +69,7 @@ def known_run_judged(verdict: str) -> ReportedRun:
 
 def test_an_earlier_result_says_which_order_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
     lines = lines_of(of_an_earlier_version(known_run_judged("no order preferred")), capsys)
-    assert "the result holds the order that the race put first: 0-2 (true indices, cost 1.00)" in lines
+    assert "the result holds another order, that of search and race: 0-2 (true indices, cost 1.00)" in lines
 
 
 def test_the_race_is_named_where_it_decided(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_a_race_that_another_order_won_does_not_contradict_the_verdict(verdict: 
     assert (
         answer(of_an_earlier_version(earlier))
         .evidence[0]
-        .startswith("the order that the race put first, y1 y2 y0 (true indices 0-2): 99.8 % exact match")
+        .startswith("the order of search and race, y1 y2 y0 (true indices 0-2): 99.8 % exact match")
     )
 
 

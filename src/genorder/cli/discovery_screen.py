@@ -87,7 +87,7 @@ def show_discovery(result: dict[str, Any]) -> None:
     if result.get("constraints"):
         say(f"among the orders that were allowed: {Constraints.from_dict(result['constraints'])}")
     if found.keeps_given and not found.repaired and result["order"] != result["given_order"]:
-        say(f"the result holds the order that the race put first: {_named(result)}")
+        say(f"the result holds another order, that of search and race: {_named(result)}")
     if found.race_decided:
         _show_race_decision(result)
     elif result.get("race_overruled"):

@@ -73,7 +73,7 @@ def _of_discovery(run: ReportedRun) -> Answer:
     if found.keeps_given and run.in_given_order:
         evidence.append(f"given order: {_success(result)}")
     else:
-        name = f"the order that the race put first, {_named(run, run.order)}" if _other_order(run) else "this order"
+        name = f"the order of search and race, {_named(run, run.order)}" if _other_order(run) else "this order"
         evidence.append(f"{name}: {_success(result)}")
         if run.in_given_order:
             evidence.append("it is the given order")
@@ -114,7 +114,7 @@ def _raced(run: ReportedRun) -> list[str]:
     if not rows:
         return []
     given = list(range(len(rows[0]["order"])))
-    this = "the order that the race put first" if _other_order(run) else "this order"
+    this = "the order of search and race" if _other_order(run) else "this order"
     wanted = {
         "given order" if run.in_given_order else this: run.order,
         "given order": given,

@@ -88,7 +88,7 @@ def _order_heading(run: ReportedRun) -> str:
         return "The order found"
     if run.in_given_order:
         return "The given order, which is kept"
-    return "The given order, repaired" if run.findings.repaired else "The order that the race put first"
+    return "The given order, repaired" if run.findings.repaired else "The order of search and race"
 
 
 def _dependencies(run: ReportedRun) -> Section | None:
