@@ -15,6 +15,7 @@ from genorder.evaluation import predict
 from genorder.export import Exported, export_run
 from genorder.models import SavedModel, load_model
 from genorder.orders import Constraints, Order
+from genorder.reports.findings import TargetDependency, dependencies_of, findings_of
 from genorder.store import write_json_atomic
 
 
@@ -108,6 +109,31 @@ class DiscoveryResult(ModelResult):
     @property
     def strategy(self) -> str:
         return cast(str, self.content["strategy"])
+
+    @property
+    def verdict(self) -> str | None:
+        """`order found`, `no order preferred`, `nothing learnt` or `not settled`; None: the strategy judges nothing.
+
+        Where no order is preferred or nothing was learnt, `order` is the given one, as far as the constraints allow it.
+        """
+        return findings_of(self.content).verdict
+
+    @property
+    def advice(self) -> str | None:
+        """What the verdict means for this data, and what to do next."""
+        return findings_of(self.content).advice
+
+    @property
+    def order_in_names(self) -> list[str]:
+        """The targets in the order of emission, by your own names; `y0`, `y1`, ... where the data has none."""
+        names = self.content.get("target_names")
+        known: list[str] | None = self.content.get("order_in_names")
+        return list(known or ((names[column] if names else f"y{column}") for column in self.order))
+
+    @property
+    def dependencies(self) -> list[TargetDependency]:
+        """The tokens that each target is computed from; empty where that is not known."""
+        return dependencies_of(self.content)
 
     @property
     def tied_orders(self) -> list[Order]:

@@ -10,6 +10,7 @@ from genorder.cli.app import run
 from genorder.tasks import registry
 
 sys.path.append(str(Path(__file__).parents[1] / "store"))  # store_helpers: disks that are small or read-only
+sys.path.append(str(Path(__file__).parents[1] / "reports"))  # reports_helpers: made results
 
 
 @pytest.fixture(autouse=True)

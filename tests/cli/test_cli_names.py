@@ -29,7 +29,7 @@ def test_a_table_names_its_columns(genorder: Genorder) -> None:
     again = genorder("discover", *WIDE, *SMALL, "--out", "r")
     names = ", ".join(result["order_in_names"])
     assert f"by name: {names}\n" in again.err
-    assert f"Emit the targets in this order: {names}" in Path("r/report.html").read_text()
+    assert names in Path("r/report.html").read_text()
     assert genorder("evaluate", "r", "--json", "--threads", 1).result()["success_rate"] == result["success_rate"]
 
 

@@ -53,11 +53,14 @@ def known_run(**changes: Any) -> ReportedRun:
     """A discovery of three targets, of numbers that can be checked by hand; columns 0, 1, 2 are the true 2, 0, 1."""
     raced = [
         {"order": [1, 2, 0], "losses": [0.5, 0.1], "standard_errors": [0.05, 0.01], "left_after_round": None,
-         "tied_with_best": True, "diverged": False, "curves": [[3.0, 1.0], [3.0, 2.0, 1.0, 0.5]], "cost_ratio": 1.0},
+         "tied_with_best": True, "diverged": False, "curves": [[3.0, 1.0], [3.0, 2.0, 1.0, 0.5]], "cost_ratio": 1.0,
+         "order_in_true_indices": [0, 1, 2]},
         {"order": [0, 1, 2], "losses": [2.0], "standard_errors": [0.1], "left_after_round": 0,
-         "tied_with_best": False, "diverged": False, "curves": [[3.0, 2.0]], "cost_ratio": 1.5},
+         "tied_with_best": False, "diverged": False, "curves": [[3.0, 2.0]], "cost_ratio": 1.5,
+         "order_in_true_indices": [2, 0, 1]},
         {"order": [2, 1, 0], "losses": [None], "standard_errors": [None], "left_after_round": 0,
-         "tied_with_best": False, "diverged": True, "curves": [[]], "cost_ratio": 2.0},
+         "tied_with_best": False, "diverged": True, "curves": [[]], "cost_ratio": 2.0,
+         "order_in_true_indices": [1, 0, 2]},
     ]  # fmt: skip
     evaluation = {
         "samples": 1000, "success_rate": 0.998, "success_rate_interval": [0.993, 0.999], "loss": 0.01,
@@ -78,11 +81,16 @@ def known_run(**changes: Any) -> ReportedRun:
         {"target": 1, "inputs": [0], "targets": [], "loss": 0.2, "loss_without": {"x0": 4.0}},
         {"target": 2, "inputs": [], "targets": [1], "loss": 0.3, "loss_without": {"y1": 2.0}},
     ]
-    details = {"verdict": "order found", "advice": "Good.", "dependencies": dependencies, "agreement": 1.0}
+    evidence = {"found_by": "model", "pairs": None, "violations": None, "pointer": False}
+    dependencies = [{**dependency, **evidence} for dependency in dependencies]
+    found = {"verdict": "order found", "advice": "Good.", "dependencies": dependencies}
+    details = {**found, "agreement": 1.0}
     result = {
-        **evaluation, "order": [1, 2, 0], "given_order": [0, 1, 2], "order_in_true_indices": [0, 1, 2],
+        **evaluation, **found, "order_in_names": ["y1", "y2", "y0"],
+        "order": [1, 2, 0], "given_order": [0, 1, 2], "order_in_true_indices": [0, 1, 2],
         "cost_ratio": 1.0, "tied_orders": [], "race": raced, "given": given, "success_rate_given_order": 0.056,
         "proposed": {"proposals": proposals, "stages": [stage], "details": details}, "seed": 7,
+        "steps": 1000, "run_dir": "runs/known", "constraints": None,
         "seconds": {"propose": 4.0, "race": 5.0, "train": 10.0, "evaluate": 1.0, "total": 20.0},
     }  # fmt: skip
     config = {
@@ -96,6 +104,50 @@ def known_run(**changes: Any) -> ReportedRun:
         training_losses={"model": [float(10 - step) for step in range(10)]},
     )  # fmt: skip
     return dataclasses.replace(known, **changes)
+
+
+def dependency(target: int, inputs: list[int], targets: list[int], **changes: Any) -> dict[str, Any]:
+    """Found by counting, without a counterexample, unless `changes` say otherwise."""
+    evidence = {"found_by": "counting", "pairs": 99_639, "violations": 0, "pointer": False, "loss": None}
+    return {"target": target, "inputs": inputs, "targets": targets, **evidence, "loss_without": None, **changes}
+
+
+COUNTED = [dependency(0, [1], [2]), dependency(1, [0], [], pairs=120_000), dependency(2, [], [1])]
+BY_MODEL = dependency(0, [1], [2], found_by="model", pairs=None, violations=None, loss=0.1, loss_without={"y2": 5.0})
+UNDETERMINED = dependency(0, [], [], found_by="none", pairs=None, violations=None)
+
+
+def judged(
+    verdict: str | None, advice: str | None = "Do this.", dependencies: list[dict[str, Any]] | None = None, **more: Any
+) -> ReportedRun:
+    """`known_run` with another verdict; where it names no order, the answer is the given one, as `discover` does it."""
+    rows = COUNTED if dependencies is None else dependencies
+    run = known_run()
+    found = {"verdict": verdict, "advice": advice, "dependencies": rows}
+    if verdict in ("no order preferred", "nothing learnt"):
+        given = {"order": [0, 1, 2], "order_in_true_indices": [2, 0, 1], "order_in_names": ["y0", "y1", "y2"]}
+        found |= {**given, "cost_ratio": 1.5, "success_rate_given_order": 0.998}
+    details = {"verdict": verdict, "advice": advice, "dependencies": rows} if verdict else {}
+    return with_result(run, **found, proposed={**run.result["proposed"], "details": details}, **more)
+
+
+def explored(run: ReportedRun) -> ReportedRun:
+    """The same without a final training."""
+    result = {name: value for name, value in run.result.items() if not name.startswith(("success", "given_f"))}
+    return dataclasses.replace(run, result=result)
+
+
+def of_an_earlier_version(run: ReportedRun) -> ReportedRun:
+    """A result without the keys that came with counting: findings in the details only, without their evidence."""
+    new = ("verdict", "advice", "dependencies", "order_in_names")
+    result = {name: value for name, value in run.result.items() if name not in new}
+    details = run.result["proposed"]["details"]
+    evidence = ("found_by", "pairs", "violations", "pointer")
+    rows = [
+        {name: value for name, value in row.items() if name not in evidence} for row in details.get("dependencies", [])
+    ]
+    proposed = {**result["proposed"], "details": {**details, "dependencies": rows}}
+    return dataclasses.replace(run, result={**result, "proposed": proposed, "race_overruled": False})
 
 
 def with_result(run: ReportedRun, **changes: Any) -> ReportedRun:

@@ -1,36 +1,138 @@
 """The sentence at the top of a report, and its caveats."""
 
 import dataclasses
+import re
 from typing import Any
 
 import pytest
-from reports_helpers import finished_job, known_run, with_result
+from reports_helpers import (
+    BY_MODEL,
+    COUNTED,
+    UNDETERMINED,
+    dependency,
+    explored,
+    finished_job,
+    judged,
+    known_run,
+    of_an_earlier_version,
+    with_result,
+)
 
 from genorder.orders import Order
 from genorder.reports.answer import answer, caveats
+from genorder.reports.run import ReportedRun
 from genorder.reports.wording import abbreviated, count_of, duration, number, percent_range, told, visible
 
 
 def test_a_discovery_gives_its_rates() -> None:
     found = answer(known_run())
-    assert found.sentence == "Emit the targets in this order: y1 y2 y0 (true indices 0-2)."
+    assert found.sentence == "Order found: emit the targets in the order y1 y2 y0 (true indices 0-2)."
     assert found.evidence == [
-        "this order: 99.8 % of 1,000 test samples wholly right (99.3 to 99.9 %)",
-        "given order: 5.6 % of 1,000 test samples wholly right (4.3 to 7.2 %)",
+        "this order: 99.8 % exact match on 1,000 test samples (95 % interval 99.3 to 99.9 %)",
+        "given order: 5.6 % exact match on 1,000 test samples (95 % interval 4.3 to 7.2 %)",
         "it costs 1.00 times the operations of the best order",
+        "What 3 of 3 targets are computed from was read off a trained model.",
     ]
 
 
 def test_an_exploration_gives_the_race() -> None:
-    run = known_run()
-    explored = {name: value for name, value in run.result.items() if not name.startswith("success")}
-    found = answer(dataclasses.replace(run, result=explored))
-    assert "no model was trained to the end" in found.sentence
-    assert found.evidence == [
+    found = answer(explored(known_run()))
+    assert found.sentence.endswith("It wins the race of short trainings; no model was trained to the end.")
+    assert found.evidence[:3] == [
         "this order: validation loss 0.1 ± 0.01 after 4 steps",
         "given order: validation loss 2 ± 0.1 after 2 steps",
         "its reverse: diverged after 2 steps",
     ]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "lead"),
+    [
+        ("order found", "Order found: emit the targets in the order y1 y2 y0 (true indices 0-2)."),
+        ("not settled", "Not settled: the best order so far is y1 y2 y0 (true indices 0-2). Do this."),
+        ("no order preferred", "No order is preferred: keep the given order, y0 y1 y2 (true indices 2 0 1). Do this."),
+        ("nothing learnt", "Nothing was learnt: the given order is kept, y0 y1 y2 (true indices 2 0 1). Do this."),
+        (None, "Emit the targets in this order: y1 y2 y0 (true indices 0-2). Do this."),
+    ],
+)
+def test_the_sentence_follows_the_verdict(verdict: str | None, lead: str) -> None:
+    run = judged(verdict)
+    assert answer(run).sentence == lead
+    assert answer(explored(run)).sentence.startswith(lead)
+
+
+@pytest.mark.parametrize("verdict", ["no order preferred", "nothing learnt"])
+def test_a_race_that_another_order_won_does_not_contradict_the_verdict(verdict: str) -> None:
+    run = judged(verdict, tied_orders=[[1, 2, 0]])
+    earlier = known_run()  # earlier versions: the winner of the race was the order, whatever the verdict
+    proposed = earlier.result["proposed"]
+    earlier = with_result(earlier, proposed={**proposed, "details": {**proposed["details"], "verdict": verdict}})
+    for shown in (run, explored(run), of_an_earlier_version(earlier), explored(of_an_earlier_version(earlier))):
+        said = " ".join([answer(shown).sentence, *answer(shown).evidence, *caveats(shown)])
+        assert "keep the given order" in said or "the given order is kept" in said
+        assert not re.search("mit the targets|wins the race|race preferred|could not separate", said)
+    assert answer(run).evidence[-2] == (
+        "given order: 99.8 % exact match on 1,000 test samples (95 % interval 99.3 to 99.9 %)"
+    )
+    assert (
+        answer(of_an_earlier_version(earlier))
+        .evidence[0]
+        .startswith("the order of search and race, y1 y2 y0 (true indices 0-2): 99.8 % exact match")
+    )
+
+
+def test_the_given_order_repaired() -> None:
+    run = with_result(judged("no order preferred", constraints={"before": [[1, 0]]}), order=[1, 0, 2])
+    assert answer(run).sentence.startswith(
+        "No order is preferred: the given order is kept, changed where the constraints require it: y1 y0 y2"
+    )
+    assert "this order: 99.8 %" in answer(run).evidence[1]
+
+
+@pytest.mark.parametrize(
+    ("dependencies", "said"),
+    [
+        (COUNTED, ["Counted: every target is determined by at most 2 earlier tokens, in 99,639 or more pairs of "
+                   "samples each, without a counterexample."]),
+        ([BY_MODEL, *COUNTED[1:]], [
+            "Counted: 2 of 3 targets are determined by at most 1 earlier token, in 99,639 or more pairs of samples "
+            "each, without a counterexample.",
+            "What 1 of 3 targets is computed from was read off a trained model."]),
+        ([UNDETERMINED, *COUNTED[1:]], ["1 of 3 targets is not determined by other tokens, as far as could be found."]),
+        ([{**row, "pairs": 1000, "violations": 98} for row in COUNTED], [
+            "Counted: every target is determined by at most 2 earlier tokens, in 1,000 or more pairs of samples each, "
+            "9.8 % of the pairs differ (noise)."]),
+        ([dependency(0, [0, 1, 2, 3], [2], pointer=True), *COUNTED[1:]], [
+            "Counted: every target is determined by at most 1 earlier token, in 99,639 or more pairs of samples each, "
+            "without a counterexample.",
+            "1 target copies one of the inputs, chosen by other tokens (pointer)."]),
+    ],
+    ids=["counted", "in part by a model", "in part", "noise", "pointer"],
+)  # fmt: skip
+def test_what_was_counted_is_the_first_evidence(dependencies: list[dict[str, Any]], said: list[str]) -> None:
+    evidence = answer(judged("order found", dependencies=dependencies)).evidence
+    assert set(said) <= set(evidence)
+    assert evidence[0].startswith("Counted: ")
+
+
+def test_in_the_given_order_tokens_need_not_be_earlier() -> None:
+    (counted, *_) = answer(judged("no order preferred")).evidence
+    assert counted.startswith("Counted: every target is determined by at most 2 other tokens, ")
+
+
+def test_seeds_of_models_matter_only_where_a_model_was_read() -> None:
+    def said(run: ReportedRun) -> str:
+        return " ".join(caveats(dataclasses.replace(run, config={**run.config, "search": {"restarts": 1}})))
+
+    assert "One model was read" not in said(judged("order found"))
+    assert "One model was read" in said(judged("order found", dependencies=[BY_MODEL, *COUNTED[1:]]))
+    assert "One model was read" in said(of_an_earlier_version(known_run()))
+
+
+def test_noise_is_a_caveat() -> None:
+    noisy = [{**row, "violations": 98} for row in COUNTED]
+    assert "The data is noisy" in " ".join(caveats(judged("order found", dependencies=noisy)))
+    assert "The data is noisy" not in " ".join(caveats(judged("order found")))
 
 
 def test_a_ranking_counts_its_ties() -> None:
@@ -77,14 +179,14 @@ def test_caveats_of_a_good_run_are_few() -> None:
 
 def test_caveats() -> None:
     run = known_run()
-    details = {"verdict": "not settled", "advice": "More.", "agreement": 0.6}
+    details = {**run.result["proposed"]["details"], "agreement": 0.6}
     proposed = {**run.result["proposed"], "proposals": [{"order": [2, 0, 1]}], "details": details}
     weak = with_result(run, samples=50, success_rate=0.4, success_rate_interval=[0.05, 0.8], tied_orders=[[2, 0, 1]],
                        proposed=proposed)  # fmt: skip
     weak = dataclasses.replace(weak, config={**run.config, "data": {"samples": {"train": 90}}})
     said = " ".join(caveats(weak))
     for words in (
-        "not settled", "60.0 % of the pairs", "could not separate this order from 1 other", "preferred another order",
+        "60.0 % of the pairs", "could not separate this order from 1 other", "The race preferred this order",
         "Only 50 test samples", "not learnt to the end (40.0 %)", "not higher than that of the given order",
         "Only 90 training samples",
     ):  # fmt: skip
@@ -99,8 +201,7 @@ def test_a_race_that_was_overruled_is_told() -> None:
     overruled = with_result(run, race_overruled=True)
     best = number(run.result["race"][0]["losses"][-1])
     assert f"its best loss, {best} in another order, is far above the 0.2 that" in " ".join(caveats(overruled))
-    explored = {name: value for name, value in overruled.result.items() if name != "success_rate"}
-    assert "The search decided, not the race" in answer(dataclasses.replace(run, result=explored)).sentence
+    assert "The search decided, not the race" in answer(explored(overruled)).sentence
 
 
 def test_wording() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import plotly.offline
 import pytest
-from reports_helpers import known_run, with_result
+from reports_helpers import dependency, judged, known_run, of_an_earlier_version, with_result
 
 from genorder.reports import page
 from genorder.reports.comparison import comparison_table, order_agreement, run_labels
@@ -101,8 +101,66 @@ def test_variables_over_time_are_told() -> None:
     details = {**proposed["details"], "variables": [[1, 2], [0, 2]]}
     sections = sections_of(with_result(run, proposed={**proposed, "details": details}))
     section = next(section for section in sections if section.name == "dependencies")
-    assert "2 variables over 2 times" in section.prose[1]
-    assert "y1 y2; y0 y2" in section.prose[1]
+    (told,) = [line for line in section.prose if "2 variables over 2 times" in line]
+    assert "y1 y2; y0 y2" in told
+
+
+@pytest.mark.parametrize(
+    ("verdict", "heading"),
+    [
+        ("order found", "The order found"),
+        ("not settled", "The best order so far"),
+        ("no order preferred", "The given order, which is kept"),
+        ("nothing learnt", "The given order, which is kept"),
+        (None, "The order found"),
+    ],
+)
+def test_the_page_of_each_verdict(verdict: str | None, heading: str) -> None:
+    run = judged(verdict, target_names=None)
+    order, *others = sections_of(run)
+    assert order.heading == heading
+    recipes = [section for section in others if section.name == "dependencies"]
+    assert bool(recipes) is (verdict != "nothing learnt")
+    text = Elements(run_page(run)).text
+    kept = verdict in ("no order preferred", "nothing learnt")
+    assert ("race did not decide" in text) is kept
+    assert ("found order" in text) is not kept
+    assert ("Emit the targets" in text or "emit the targets" in text) is (verdict in ("order found", None))
+
+
+def test_the_recipe_is_not_folded_away() -> None:
+    text = run_page(judged("order found"))
+    recipe = text.index("y0 &lt;- x1, y2")
+    assert text.rfind("<details>", 0, recipe) <= text.rfind("</details>", 0, recipe)
+    assert text.rfind("<table>", 0, recipe) > text.rfind("</table>", 0, recipe)
+
+
+def test_a_run_of_an_earlier_version(tmp_path: Path) -> None:
+    """From its directory, as `genorder report` reads it."""
+    run = of_an_earlier_version(known_run())
+    files = {"config.json": run.config, "result.json": run.result, "environment.json": run.starts}
+    for name, content in files.items():
+        (tmp_path / name).write_text(json.dumps(content))
+    written = write_report(tmp_path).read_text(encoding="utf-8")
+    text = Elements(written).text
+    assert "Order found: emit the targets in the order y1 y2 y0" in text
+    assert "y0 <- x1, y2" in text
+    assert "a trained model" in text
+    assert "Counted" not in text
+
+
+def test_many_targets_are_drawn_as_a_matrix() -> None:
+    rows = [dependency(target, [], [target + 1] if target < 99 else []) for target in range(100)]
+    order = list(range(100))[::-1]
+    known = known_run()
+    result = {"order": order, "given_order": order[::-1], "verdict": "order found", "dependencies": rows}
+    sections = sections_of(dataclasses.replace(known, result=result))
+    (section,) = [section for section in sections if section.name == "dependencies"]
+    captions = [part.drawing.caption for part in section.parts if part.drawing]
+    assert captions == [
+        "In the found order: 0 of 99 dependencies point to later targets",
+        "In the given order: 99 of 99 dependencies point to later targets",
+    ]
 
 
 def test_an_order_without_anything_else() -> None:

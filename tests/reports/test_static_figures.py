@@ -18,6 +18,7 @@ def test_files(discovery: Path, tmp_path: Path) -> None:
         "order",
         "dependencies_found",
         "dependencies_given",
+        "dependency_graph",
         "ranking",
         "race_curves",
         "training_curves",

@@ -3,8 +3,9 @@
 import dataclasses
 
 import numpy as np
-from reports_helpers import finished_job, known_run, with_result
+from reports_helpers import BY_MODEL, COUNTED, dependency, finished_job, judged, known_run, with_result
 
+from genorder.reports.graph import dependency_graph
 from genorder.reports.path import command, configuration_table, path_table
 from genorder.reports.samples import Token, samples_of
 from genorder.reports.tables import (
@@ -44,7 +45,12 @@ def test_dependencies_turn_triangular_in_the_found_order() -> None:
     run = known_run()
     table = dependency_table(run)
     assert table is not None
-    assert table.rows == [(0, "y1", "x0", 0.2), (1, "y2", "y1", 0.3), (2, "y0", "x1 y2", 0.1)]
+    assert [column.name for column in table.columns] == ["step", "recipe", "found by", "loss given those"]
+    assert table.rows == [
+        (0, "y1 <- x0", "a trained model", 0.2),
+        (1, "y2 <- y1", "a trained model", 0.3),
+        (2, "y0 <- x1, y2", "a trained model", 0.1),
+    ]
     found, given = dependency_matrix(run, [1, 2, 0]), dependency_matrix(run, [0, 1, 2])
     assert found is not None
     assert given is not None
@@ -52,9 +58,58 @@ def test_dependencies_turn_triangular_in_the_found_order() -> None:
     assert found.values == [[0, 0, 0], [2.0, 0, 0], [0, 5.0, 0]]
     assert given.values == [[0, 0, 5.0], [0, 0, 0], [0, 2.0, 0]]
     assert (above_diagonal(found), above_diagonal(given)) == (0, 1)
-    other = with_result(run, proposed={**run.result["proposed"], "details": {}})
+    other = with_result(run, dependencies=[])
     assert dependency_table(other) is None
     assert dependency_matrix(other, [0, 1, 2]) is None
+
+
+def test_the_recipe_holds_its_evidence() -> None:
+    noisy = [BY_MODEL, COUNTED[1], {**COUNTED[2], "pairs": 1000, "violations": 98}]
+    table = dependency_table(judged("order found", dependencies=noisy))
+    assert table is not None
+    assert [column.name for column in table.columns] == [
+        "step", "recipe", "found by", "pairs compared", "violations", "violation rate", "loss given those",
+    ]  # fmt: skip
+    assert table.rows == [
+        (0, "y1 <- x0", "counting", 120_000, 0, 0.0, None),
+        (1, "y2 <- y1", "counting", 1000, 98, 0.098, None),
+        (2, "y0 <- x1, y2", "a trained model", None, None, None, 0.1),
+    ]
+    exact = dependency_table(judged("order found"))
+    assert exact is not None
+    assert [column.name for column in exact.columns][3:] == ["pairs compared", "violations"]
+    assert dependency_table(judged("nothing learnt")) is None
+
+
+def test_the_graph_holds_inputs_and_targets() -> None:
+    run = judged("order found")
+    found, given = dependency_graph(run, [1, 2, 0]), dependency_graph(run, [0, 1, 2])
+    assert found is not None
+    assert given is not None
+    assert [node.name for node in found.targets] == ["y1", "y2", "y0"]
+    assert [node.y for node in found.targets] == [0, 1, 2]  # from top to bottom
+    assert [(node.name, node.told, node.y) for node in found.inputs] == [("x0", "x0 -> y1", 0), ("x1", "x1 -> y0", 2)]
+    assert [found.count(kind) for kind in ("input", "earlier", "later")] == [2, 2, 0]
+    assert [given.count(kind) for kind in ("input", "earlier", "later")] == [2, 1, 1]
+    assert found.told == "every dependency points to an earlier target"
+    assert given.told == "1 of 2 dependencies point to later targets"
+    assert found.left < min(node.x for node in found.inputs)
+    assert found.right > max(x for edge in found.edges for x in edge.x)
+
+
+def test_inputs_of_a_graph_do_not_overlap() -> None:
+    """Six inputs of one target, as many rows as inputs."""
+    rows = [dependency(0, [1, 2, 3, 4, 5, 0], [2]), *COUNTED[1:]]
+    graph = dependency_graph(judged("order found", dependencies=rows), [1, 2, 0])
+    assert graph is not None
+    assert graph.rows == 6
+    assert sorted(node.y for node in graph.inputs) == [0, 1, 2, 3, 4, 5]
+    assert [node.y for node in graph.targets] == [0.5, 2.5, 4.5]
+
+
+def test_a_graph_of_too_many_rows_is_none() -> None:
+    rows = [dependency(target, [], []) for target in range(100)]
+    assert dependency_graph(judged("order found", dependencies=rows), list(range(100))) is None
 
 
 def test_how_clear_each_step_is() -> None:

@@ -11,13 +11,14 @@ from genorder.cli.console import ProgressLine, abbreviated, count_of, duration, 
 from genorder.discovery import TRAININGS
 from genorder.orders import Constraints, Order
 from genorder.profiling import RaceProgress
+from genorder.reports.findings import NOT_SETTLED, NOTHING_LEARNT, Findings, evidence_line, findings_of, recipe
 from genorder.reports.wording import NAME_WIDTH, by_name, listed, race_overruled, target_name, visible
 from genorder.runs import Source
 from genorder.search import SearchResult, Stage
-from genorder.search.reading import NOTHING_LEARNT
 from genorder.training import Progress
 
-_SHOWN = 6  # targets whose dependencies are told
+_SHOWN = 6  # targets of each variable over time
+_RECIPE_LINES = 40  # targets whose dependencies are printed
 
 
 class _TimeLeft:
@@ -64,9 +65,9 @@ class DiscoveryScreen:
         )
 
     def proposed(self, proposed: SearchResult) -> None:
-        """Before the race and the trainings, so that whoever does not want them can stop here."""
-        if "verdict" in proposed.details:
-            say(f"{proposed.details['verdict']}: {proposed.details['advice']}")
+        """Before the race and the trainings, so that a user who does not want them can stop here."""
+        if verdict := proposed.details.get("verdict"):
+            say(f"the search says: {verdict}. {proposed.details.get('advice') or ''}".rstrip())
 
     def race(self, progress: RaceProgress) -> None:
         left = self._left.now("race", progress.seconds_left)
@@ -77,63 +78,93 @@ class DiscoveryScreen:
 
 
 def show_discovery(result: dict[str, Any]) -> None:
-    true = "cost_ratio" in result
-    table = Table("loss after each round", "", *(["cost", "order (true indices)"] if true else ["order"]), box=None)
-    for place, row in enumerate(result["race"]):
-        losses = "  ".join("diverged" if loss is None else f"{loss:.4f}" for loss in row["losses"])
-        cost = [f"{row['cost_ratio']:.2f}"] if true else []
-        table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
-    type(screen)(soft_wrap=False).print(table)
-    say(f"found: {_named(result)}{by_name(result['order'], result.get('target_names'))}")
+    """The race as a table, then the answer. Its first line follows the verdict, and nothing after it says otherwise."""
+    found = findings_of(result)
+    _show_race(result)
+    say(_headline(result, found))
+    if found.advice:
+        say(found.advice)
     if result.get("constraints"):
         say(f"among the orders that were allowed: {Constraints.from_dict(result['constraints'])}")
-    if result["tied_orders"]:
-        others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
-        say(f"the race could not separate it from these, so the search's ranking decided: {others}")
-    if result.get("race_overruled"):
+    if found.keeps_given and not found.repaired and result["order"] != result["given_order"]:
+        say(f"the result holds another order, that of search and race: {_named(result)}")
+    if found.race_decided:
+        _show_race_decision(result)
+    elif result.get("race_overruled"):
         say(f"the race did not decide: {race_overruled(result)}")
-    elif result["order"] != result["proposed"]["proposals"][0]["order"]:
-        say("the race preferred it to the order that the search put first")
     if "cost_ratio" in result:
         say(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
-    _show_findings(result)
+    _show_dependencies(result, found)
     if "success_rate" in result:
-        low, high = result["success_rate_interval"]
-        say(
-            f"success rate {percent(result['success_rate'])} ({percent(low)} to {percent(high)}) "
-            f"on {result['samples']} test samples"
-        )
-        if "given_failed" in result:
-            say(f"in the given order the training failed: {result['given_failed']}")
-        if result["success_rate_given_order"] is not None:
-            say(f"in the given order: {percent(result['success_rate_given_order'])}")
-        say(f"model in {Path(result['run_dir']) / 'model'}, trained for {count_of(result['steps'], 'step')}")
-        if hint := training_hint(result, "--set final.training.steps={}"):
-            say(hint)
+        _show_success(result, found)
     seconds = ", ".join(f"{name} {duration(part)}" for name, part in result["seconds"].items())
     say(f"time: {seconds}")
 
 
-def _show_findings(result: dict[str, Any]) -> None:
-    """What an any-order search says beyond the order: whether to believe it, and what each target is computed from."""
-    details = result["proposed"]["details"]
-    if "verdict" in details:
-        say(f"{details['verdict']}: {details['advice']}")
+def _show_race(result: dict[str, Any]) -> None:
+    rows = result.get("race") or []
+    if not rows:
+        return
+    true = "cost_ratio" in result
+    table = Table("loss after each round", "", *(["cost", "order (true indices)"] if true else ["order"]), box=None)
+    for place, row in enumerate(rows):
+        losses = "  ".join("diverged" if loss is None else f"{loss:.4f}" for loss in row["losses"])
+        cost = [f"{row['cost_ratio']:.2f}"] if true else []
+        table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
+    type(screen)(soft_wrap=False).print(table)
+
+
+def _headline(result: dict[str, Any], found: Findings) -> str:
+    order = f"{_named(result)}{by_name(result['order'], result.get('target_names'))}"
+    if found.repaired:
+        return f"{found.verdict}: the given order is kept, changed where the constraints require it: {order}"
+    if found.keeps_given:
+        kept = "the given order is kept" if found.verdict == NOTHING_LEARNT else "keep the given order"
+        return f"{found.verdict}: {kept}"
+    lead = {None: "found", NOT_SETTLED: "not settled: best order so far"}.get(found.verdict, found.verdict)
+    return f"{lead}: {order}"
+
+
+def _show_race_decision(result: dict[str, Any]) -> None:
+    if result["tied_orders"]:
+        others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
+        say(f"the race could not separate it from these, so the search's ranking decided: {others}")
+    if result["order"] != result["proposed"]["proposals"][0]["order"]:
+        say("the race preferred it to the order that the search put first")
+
+
+def _show_dependencies(result: dict[str, Any], found: Findings) -> None:
+    """What each target is computed from, a line each in the order of emission, and the evidence for it."""
     x, target = result.get("input_names"), partial(target_name, result)
-    if variables := details.get("variables"):
+    if variables := result["proposed"]["details"].get("variables"):
         lines = (f"{listed([*map(target, line[:_SHOWN])])}{' ...' if len(line) > _SHOWN else ''}" for line in variables)
         say(f"the targets are {len(variables)} variables over {len(variables[0])} times: {'; '.join(lines)}")
-    known = "dependencies" in details and details["verdict"] != NOTHING_LEARNT
-    if not known or result["order"] != result["proposed"]["proposals"][0]["order"]:
+    if not found.dependencies:
         return
-    parents = {
-        dependency["target"]: [visible(x[i], NAME_WIDTH) if x else f"x{i}" for i in dependency["inputs"]]
-        + [target(i) for i in dependency["targets"]]
-        for dependency in details["dependencies"]
-    }
-    shown = [f"{target(column)} from {' '.join(parents[column]) or 'nothing'}" for column in result["order"][:_SHOWN]]
-    more = ", ..." if len(parents) > _SHOWN else ""
-    say(f"computed, in this order: {', '.join(shown)}{more}")
+    by_target = {dependency.target: dependency for dependency in found.dependencies}
+    rows = [by_target[column] for column in result["order"] if column in by_target]
+    say("computed from, in the order of emission:")
+    for row in rows[:_RECIPE_LINES]:
+        say(f"  {recipe(row, target, lambda i: visible(x[i], NAME_WIDTH) if x else f'x{i}')}")
+    if len(rows) > _RECIPE_LINES:
+        say(f"  ... {len(rows) - _RECIPE_LINES:,} more in the report")
+    say(evidence_line(rows))
+
+
+def _show_success(result: dict[str, Any], found: Findings) -> None:
+    low, high = result["success_rate_interval"]
+    say(
+        f"success rate {percent(result['success_rate'])} ({percent(low)} to {percent(high)}) "
+        f"on {result['samples']} test samples"
+    )
+    if "given_failed" in result:
+        say(f"in the given order the training failed: {result['given_failed']}")
+    same = found.keeps_given and result["order"] == result["given_order"]
+    if result["success_rate_given_order"] is not None and not same:
+        say(f"in the given order: {percent(result['success_rate_given_order'])}")
+    say(f"model in {Path(result['run_dir']) / 'model'}, trained for {count_of(result['steps'], 'step')}")
+    if hint := training_hint(result, "--set final.training.steps={}"):
+        say(hint)
 
 
 def _named(about: dict[str, Any]) -> str:

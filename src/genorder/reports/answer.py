@@ -4,8 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 from genorder.orders import Constraints
+from genorder.reports.findings import (
+    NO_ORDER,
+    NOT_SETTLED,
+    NOTHING_LEARNT,
+    ORDER_FOUND,
+    counted_evidence,
+    other_evidence,
+)
 from genorder.reports.run import ReportedRun
-from genorder.reports.tables import ranked_rows
+from genorder.reports.tables import race_steps, ranked_rows
 from genorder.reports.wording import count_of, number, percent, percent_range, race_overruled, told, visible
 
 _FEW_TEST, _FEW_TRAINING = 200, 1_000  # samples below which a reader is warned
@@ -47,35 +55,78 @@ def _unfinished(run: ReportedRun) -> Answer:
 
 
 def _of_discovery(run: ReportedRun) -> Answer:
-    result = run.result
-    lead = f"Emit the targets in this order: {_named(run, run.order)}"
+    """The verdict first; then what was counted; then what a training showed."""
+    result, found = run.result, run.findings
+    sentences = [_lead(run)]
+    if found.advice and found.verdict != ORDER_FOUND:
+        sentences.append(found.advice)
+    evidence = counted_evidence(found.dependencies, run.order or [])
+    others = other_evidence(found.dependencies)
     if "success_rate" not in result:
-        overruled = result.get("race_overruled")
-        why = "The search decided, not the race" if overruled else "It wins the race of short trainings"
-        return Answer(f"{lead}. {why}; no model was trained to the end.", _raced(run))
-    evidence = [f"this order: {_success(result)}"]
+        won = "It wins the race of short trainings; no" if found.race_decided else "No"
+        if result.get("race_overruled"):
+            won = "The search decided, not the race; no"
+        return Answer(
+            " ".join([*sentences, f"{won} model was trained to the end."]), [*evidence, *_raced(run), *others]
+        )
     given = result.get("given")
-    if result["order"] == result["given_order"]:
-        evidence.append("it is the given order")
-    elif given:
-        evidence.append(f"given order: {_success(given)}")
-    elif "given_failed" in result:
-        evidence.append(f"given order: the training failed ({visible(result['given_failed'])})")
+    if found.keeps_given and run.in_given_order:
+        evidence.append(f"given order: {_success(result)}")
+    else:
+        name = f"the order of search and race, {_named(run, run.order)}" if _other_order(run) else "this order"
+        evidence.append(f"{name}: {_success(result)}")
+        if run.in_given_order:
+            evidence.append("it is the given order")
+        elif given:
+            evidence.append(f"given order: {_success(given)}")
+        elif "given_failed" in result:
+            evidence.append(f"given order: the training failed ({visible(result['given_failed'])})")
     if "cost_ratio" in result:
         evidence.append(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
-    return Answer(f"{lead}.", evidence)
+    return Answer(" ".join(sentences), [*evidence, *others])
+
+
+def _lead(run: ReportedRun) -> str:
+    found, order = run.findings, _named(run, run.order)
+    if found.keeps_given:
+        verdicts = {NO_ORDER: "No order is preferred", NOTHING_LEARNT: "Nothing was learnt"}
+        verdict = verdicts.get(found.verdict or "", "The targets are constant")
+        if found.repaired:
+            return f"{verdict}: the given order is kept, changed where the constraints require it: {order}."
+        if _other_order(run):
+            return f"{verdict}: keep the given order."
+        kept = "the given order is kept" if found.verdict == NOTHING_LEARNT else "keep the given order"
+        return f"{verdict}: {kept}, {order}."
+    if found.verdict == NOT_SETTLED:
+        return f"Not settled: the best order so far is {order}."
+    if found.verdict == ORDER_FOUND:
+        return f"Order found: emit the targets in the order {order}."
+    return f"Emit the targets in this order: {order}."
+
+
+def _other_order(run: ReportedRun) -> bool:
+    """Is the given order the answer, but the result of an earlier version holds the winner of the race?"""
+    return run.findings.keeps_given and not run.findings.repaired and not run.in_given_order
 
 
 def _raced(run: ReportedRun) -> list[str]:
-    rows = ranked_rows(run)
+    rows, steps = ranked_rows(run), race_steps(run)
+    if not rows:
+        return []
     given = list(range(len(rows[0]["order"])))
-    wanted = {"this order": run.order, "given order": given, "its reverse": given[::-1]}
-    steps = run.config["config"]["race"]["round_steps"]
+    this = "the order of search and race" if _other_order(run) else "this order"
+    wanted = {
+        "given order" if run.in_given_order else this: run.order,
+        "given order": given,
+        "its reverse": given[::-1],
+    }
     lines = []
     for name, order in wanted.items():
         row = next((row for row in rows if row["order"] == order), None)
-        if row is not None and not (name != "this order" and order == run.order):
-            lines.append(f"{name}: {_loss(row)} after {steps[len(row['losses']) - 1]:,} steps")
+        if row is not None and (name in (this, "given order") or order != run.order):
+            rounds = len(row["losses"])
+            after = f" after {steps[rounds - 1]:,} steps" if rounds <= len(steps) else ""
+            lines.append(f"{name}: {_loss(row)}{after}")
     return lines
 
 
@@ -111,7 +162,7 @@ def _named(run: ReportedRun, order: list[int] | None) -> str:
 def _success(result: dict[str, Any]) -> str:
     interval = percent_range(result["success_rate_interval"])
     samples = count_of(result["samples"], "test sample")
-    return f"{percent(result['success_rate'])} of {samples} wholly right ({interval})"
+    return f"{percent(result['success_rate'])} exact match on {samples} (95 % interval {interval})"
 
 
 def caveats(run: ReportedRun) -> list[str]:
@@ -122,23 +173,27 @@ def caveats(run: ReportedRun) -> list[str]:
 
 
 def _search_caveats(run: ReportedRun) -> list[str]:
+    """Where the answer rests on counting, seeds of models do not matter."""
     details = run.result.get("proposed", {}).get("details", {})
     found = []
     if run.result.get("constraints"):
         asked = Constraints.from_dict(run.result["constraints"])
         found.append(f"Only orders that meet {asked} were searched: another may be better.")
-    if details.get("verdict", "order found") != "order found":
-        found.append(f"The search says: {details['verdict']}. {details['advice']}")
     restarts = run.config.get("search", {}).get("restarts")
-    if restarts == 1:
+    if restarts == 1 and run.findings.found_by_model:
         found.append(
             "One model was read, from one seed: whether another would construct the same order was not measured "
             "(--set search.restarts=3 measures it)."
         )
-    elif details.get("agreement", 1.0) < _AGREED:
+    elif run.findings.found_by_model and details.get("agreement", 1.0) < _AGREED:
         found.append(
             f"Models of different seeds agree on the sequence of only {percent(details['agreement'])} of the pairs of "
             "targets: parts of the order may be arbitrary."
+        )
+    if any(dependency.violations for dependency in run.findings.dependencies):
+        found.append(
+            "The data is noisy: equal tokens do not always give the same target. A dependency may lack a token whose "
+            "influence is smaller than the noise."
         )
     return found
 
@@ -147,7 +202,7 @@ def _race_caveats(run: ReportedRun) -> list[str]:
     rows = ranked_rows(run)
     found = []
     tied = run.result.get("tied_orders") or []
-    if tied:
+    if tied and run.findings.race_decided:
         found.append(
             f"The race could not separate this order from {count_of(len(tied), 'other')}; the search's ranking decided."
         )
@@ -157,11 +212,11 @@ def _race_caveats(run: ReportedRun) -> list[str]:
     if diverged:
         found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")
     proposals = run.result.get("proposed", {}).get("proposals") or []
-    if run.result.get("race_overruled"):
+    if run.result.get("race_overruled") and not run.findings.keeps_given:
         found.append(f"The race did not decide: {race_overruled(run.result)}.")
-    elif proposals and proposals[0]["order"] != run.order:
-        found.append("The race preferred another order than the one that the search put first.")
-    if run.verb == "discover" and "success_rate" not in run.result:
+    elif run.findings.race_decided and proposals and proposals[0]["order"] != run.order:
+        found.append("The race preferred this order to the one that the search put first.")
+    if run.verb == "discover" and "success_rate" not in run.result and not run.findings.keeps_given:
         found.append("Short trainings show which order learns faster, not whether the task is learnt in the end.")
     return found
 
@@ -186,7 +241,7 @@ def _test_caveats(run: ReportedRun) -> list[str]:
         if result["success_rate_interval"][0] <= given["success_rate_interval"][1]:
             found.append("The success rate is not higher than that of the given order beyond the noise.")
     elif run.verb == "discover" and not given and "given_failed" not in result:
-        found.append("The given order was not trained (--no-baseline): what the found one gains is not measured.")
+        found.append("The given order was not trained (--no-baseline): what this one gains is not measured.")
     found.append("Each order was trained once, from one seed: another seed gives other weights and other errors.")
     return found
 

@@ -29,7 +29,8 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
     columns = (
         Column("run"), Column("verb"), Column("state"), Column("data"), Column("strategy or judge"),
         Column("seed", "count"), Column("success rate", "rate"), Column("given order", "rate"),
-        Column("loss", "number"), Column("cost ratio", "number"), Column("time", "seconds"), Column("order"),
+        Column("loss", "number"), Column("cost ratio", "number"), Column("time", "seconds"), Column("verdict"),
+        Column("order"),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for label, run in zip(run_labels(runs), runs, strict=True):
@@ -47,6 +48,7 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
                 best[0]["loss"] if best else run.result.get("loss"),
                 run.result.get("cost_ratio", best[0].get("cost_ratio") if best else None),
                 total_seconds(run),
+                run.findings.verdict,
                 run.order_text(run.order, 12) if run.order else None,
             )
         )

@@ -12,6 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
+from genorder.reports.graph import EdgeKind, Graph
 from genorder.reports.tables import Curve, Matrix, Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")  # Okabe and Ito's
@@ -22,6 +23,7 @@ _MOST_CURVES = 16
 _MOST_BARS = 60  # ranks drawn with error bars
 _MOST_POINTS = 500  # of a long ranking
 _LABELLED = 40  # ticks of an axis of targets
+_LABELLED_SQUARE = 26  # of a square figure, which is narrower
 
 
 @final
@@ -55,7 +57,9 @@ def order_drawing(order: Sequence[int], names: Sequence[str]) -> Drawing:
         )
     )
     _size(figure, 420, square=True)
-    _axis_of_names(figure.layout.xaxis, [names[column] for column in sorted(order)], "target, in the given order")
+    _axis_of_names(
+        figure.layout.xaxis, [names[column] for column in sorted(order)], "target, in the given order", _LABELLED_SQUARE
+    )
     figure.update_yaxes(title="step", autorange="reversed", zeroline=False)
     figure.update_xaxes(range=[-0.7, len(order) - 0.3])
     return Drawing(
@@ -96,10 +100,62 @@ def matrix_drawing(
         )
     )
     _size(figure, 440, square=True)
-    _axis_of_names(figure.layout.xaxis, matrix.names, axes[0])
-    _axis_of_names(figure.layout.yaxis, matrix.names, axes[1])
+    _axis_of_names(figure.layout.xaxis, matrix.names, axes[0], _LABELLED_SQUARE)
+    _axis_of_names(figure.layout.yaxis, matrix.names, axes[1], _LABELLED_SQUARE)
     figure.update_yaxes(autorange="reversed")
     return Drawing(name, caption, description, figure)
+
+
+EDGES: dict[EdgeKind, tuple[str, str, str]] = {  # title, colour, dash
+    "input": ("from an input", "#7F7F7F", "solid"),
+    "pointer": ("from an input that others choose", "#7F7F7F", "dot"),
+    "earlier": ("from an earlier target", COLOURS[0], "solid"),
+    "later": ("from a later target", COLOURS[1], "dash"),
+}
+
+
+def graph_drawing(name: str, caption: str, graph: Graph) -> Drawing:
+    """Inputs as squares, targets as circles, first step on top."""
+    figure = go.Figure()
+    for kind, (title, colour, dash) in EDGES.items():
+        x: list[float | None] = []
+        y: list[float | None] = []
+        for edge in graph.edges:
+            if edge.kind == kind:
+                x += [*edge.x, None]
+                y += [*edge.y, None]
+        if x:
+            width = 1.0 if kind in ("input", "pointer") else 1.6
+            figure.add_scatter(
+                x=x, y=y, mode="lines", name=title, hoverinfo="skip", opacity=0.6 if kind == "pointer" else 0.9,
+                line={"color": colour, "width": width, "dash": dash},
+            )  # fmt: skip
+        ends = [(edge.x[-1], edge.y[-1]) for edge in graph.edges if edge.kind == kind and len(edge.x) > 2]
+        if ends:  # arrows: where an arc ends is the target that is computed
+            figure.add_scatter(
+                x=[x for x, _ in ends], y=[y for _, y in ends], mode="markers", showlegend=False, hoverinfo="skip",
+                marker={"symbol": "triangle-left", "size": 7, "color": colour}, cliponaxis=False,
+            )  # fmt: skip
+    for title, nodes, symbol, colour, side in (
+        ("input", graph.inputs, "square", COLOURS[4], "middle left"),
+        ("target", graph.targets, "circle", COLOURS[0], "middle right"),
+    ):
+        if nodes:
+            figure.add_scatter(
+                x=[node.x for node in nodes], y=[node.y for node in nodes], mode="markers+text", name=title,
+                marker={"symbol": symbol, "size": 9, "color": colour}, text=[safe(node.name) for node in nodes],
+                textposition=side, textfont={"size": 11}, customdata=[safe(node.told) for node in nodes],
+                hovertemplate="%{customdata}<extra></extra>", cliponaxis=False, showlegend=False,
+            )  # fmt: skip
+    _size(figure, 70 + 19 * graph.rows)
+    figure.update_xaxes(visible=False, range=[graph.left, graph.right])
+    figure.update_yaxes(visible=False, range=[graph.rows - 0.4, -0.6])
+    figure.update_layout(
+        margin={"l": 8, "r": 8, "t": 8, "b": 48}, showlegend=True,
+        legend={"orientation": "h", "y": 0, "yanchor": "top", "x": 0, "itemclick": False, "itemdoubleclick": False},
+    )  # fmt: skip
+    what = f"{len(graph.inputs)} inputs and {len(graph.targets)} targets"
+    return Drawing(name, caption, f"Graph of {what}, in the order of emission from top to bottom. {caption}.", figure)
 
 
 def _marks(values: NDArray[np.float64], blank: Blank) -> list[list[float | None]]:
@@ -276,9 +332,9 @@ def _size(figure: go.Figure, height: int, *, square: bool = False) -> None:
         figure.update_xaxes(constrain="domain")
 
 
-def _axis_of_names(axis: Any, names: Sequence[str], title: str) -> None:
+def _axis_of_names(axis: Any, names: Sequence[str], title: str, most: int = _LABELLED) -> None:
     """Names as ticks, so many as can be read."""
-    stride = -(-len(names) // _LABELLED)
+    stride = -(-len(names) // most)
     places = list(range(0, len(names), stride))
     axis.update(
         title=title, tickmode="array", tickvals=places, ticktext=[safe(names[place]) for place in places],

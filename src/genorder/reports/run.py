@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 
 from genorder.errors import InputError
 from genorder.orders import Order
+from genorder.reports.findings import Findings, findings_of
 from genorder.reports.wording import abbreviated, listed, visible
 from genorder.store import FinishedJob, read_status, verb_of
 
@@ -47,6 +48,20 @@ class ReportedRun:
             first: list[int] = self.result["ranking"][0]["order"]
             return first
         return self.result.get("order") or (self.config.get("order") if self.verb == "train" else None)
+
+    @cached_property
+    def findings(self) -> Findings:
+        return findings_of(self.result)
+
+    @property
+    def in_given_order(self) -> bool:
+        return self.order is not None and self.order == list(range(len(self.order)))
+
+    def trained_title(self, folder: str) -> str:
+        """Of a trained model, by its folder: `found order`, `given order`, or the folder's own name."""
+        if folder == "model" and self.findings.keeps_given:
+            return "given order" if self.in_given_order else "this order"
+        return TRAINED.get(folder, visible(folder))
 
     @cached_property
     def true_of_column(self) -> dict[int, int]:

@@ -7,6 +7,8 @@ from typing import Any, final
 from genorder.reports import figures
 from genorder.reports.attention import attention_section_parts
 from genorder.reports.figures import Drawing
+from genorder.reports.findings import NOT_SETTLED
+from genorder.reports.graph import dependency_graph
 from genorder.reports.path import configuration_table, path_table, versions_table
 from genorder.reports.run import TRAINED, ReportedRun
 from genorder.reports.samples import Sample, samples_of
@@ -16,12 +18,12 @@ from genorder.reports.tables import (
     above_diagonal,
     candidate_curves,
     curve_table,
-    dependencies_of,
     dependency_matrix,
     dependency_table,
     order_table,
     position_table,
     race_curves,
+    race_steps,
     ranked_rows,
     ranking_table,
     time_table,
@@ -29,6 +31,7 @@ from genorder.reports.tables import (
 )
 from genorder.reports.wording import listed
 
+_MOST_UNREAD = 20  # inputs that are named
 _MOST_STRIP = 200  # targets of an order that are shown one by one
 
 
@@ -41,6 +44,7 @@ class Part:
     caption: str
     drawing: Drawing | None = None
     open: bool = False  # shown without asking
+    wide: bool = False  # on its own line, above what stands side by side
 
 
 @final
@@ -65,7 +69,6 @@ def _order(run: ReportedRun) -> Section | None:
     table = order_table(run)
     if table is None or run.order is None:
         return None
-    heading = {"rank": "The order that ranks first", "train": "The order"}.get(run.verb, "The order found")
     names = [run.target(column) for column in range(len(run.order))]
     true = run.true_of_column
     strip = [(run.target(column), f"true {true[column]}" if run.shuffled else "") for column in run.order[:_MOST_STRIP]]
@@ -73,7 +76,19 @@ def _order(run: ReportedRun) -> Section | None:
     if len(run.order) > _MOST_STRIP:
         prose.append(f"The first {_MOST_STRIP} of {len(run.order)} targets; the table has them all.")
     drawing = figures.order_drawing(run.order, names)
-    return Section("order", heading, prose, [Part(table, "Order of emission", drawing)], strip)
+    return Section("order", _order_heading(run), prose, [Part(table, "Order of emission", drawing)], strip)
+
+
+def _order_heading(run: ReportedRun) -> str:
+    if run.verb != "discover":
+        return {"rank": "The order that ranks first", "train": "The order"}.get(run.verb, "The order found")
+    if run.findings.verdict == NOT_SETTLED:
+        return "The best order so far"
+    if not run.findings.keeps_given:
+        return "The order found"
+    if run.in_given_order:
+        return "The given order, which is kept"
+    return "The given order, repaired" if run.findings.repaired else "The order of search and race"
 
 
 def _dependencies(run: ReportedRun) -> Section | None:
@@ -81,40 +96,71 @@ def _dependencies(run: ReportedRun) -> Section | None:
     if table is None or run.order is None:
         return None
     heading = "What each target is computed from"
-    if not any(dependency["targets"] for dependency in dependencies_of(run)):
-        prose = ["No target was found to be computed from another: each from the input alone, or from nothing."]
-        return Section("dependencies", heading, prose, [Part(table, heading)])
-    given = list(range(len(run.order)))
-    parts = []
-    for name, order, where in (("dependencies-found", run.order, "found"), ("dependencies-given", given, "given")):
-        matrix = dependency_matrix(run, order)
-        assert matrix is not None
-        later, needs = above_diagonal(matrix), sum(value > 0 for row in matrix.values for value in row)
-        told = (
-            "every target needs earlier ones only" if later == 0 else f"{later} of {needs} needs are of later targets"
-        )
-        drawing = figures.matrix_drawing(
-            name,
-            f"In the {where} order: {told}",
-            f"Matrix of targets by targets; a mark where the row's target is computed from the column's. {told}.",
-            matrix,
-            "rise of loss",
-        )
-        parts.append(Part(table if where == "found" else None, heading, drawing))
-    prose = [
-        "A row is a target, a column a target that it may be computed from. The stronger the mark, the more the loss "
-        "of the row rises when the column's tokens are shuffled among the samples. In a good order nothing stands "
-        "right of the diagonal: all that a target needs was emitted before it."
+    found = run.findings
+    title = "given" if run.in_given_order else "found" if not found.keeps_given else "shown"
+    orders = [("dependencies-found", run.order, title)]
+    if not run.in_given_order and any(dependency.targets for dependency in found.dependencies):
+        orders.append(("dependencies-given", list(range(len(run.order))), "given"))
+    drawings = [_dependency_drawing(run, *one) for one in orders]
+    parts = [
+        Part(table, "Recipe, in the order of emission", open=True, wide=True),
+        *(Part(None, "", one) for one in drawings),
     ]
-    if variables := run.result["proposed"]["details"].get("variables"):
+    prose = []
+    if any(dependency.found_by == "counting" for dependency in found.dependencies):
+        prose.append(
+            "Found by counting: two samples that agree on the tokens right of the arrow agree on the target. "
+            "Violations are pairs of samples that agree on these tokens and differ in the target."
+        )
+    if found.found_by_model:
+        prose.append(
+            "Found by a trained model: the loss of the target rises when one of these tokens is shuffled among the "
+            "samples."
+        )
+        if not found.keeps_given and run.order != _first_proposal(run):
+            prose.append("Measured in the order that the search put first, which is not this one.")
+    read = {position for dependency in found.dependencies for position in dependency.inputs}
+    inputs = range(len(run.config.get("labels", {}).get("input_names") or ()))
+    if unread := [run.input(position) for position in inputs if position not in read]:
+        more = " …" if len(unread) > _MOST_UNREAD else ""
+        prose.append(f"Inputs that no target is computed from: {listed(unread[:_MOST_UNREAD])}{more}.")
+    if variables := run.result.get("proposed", {}).get("details", {}).get("variables"):
         lines = "; ".join(listed([run.target(column) for column in line]) for line in variables)
         prose.append(
             f"The targets are {len(variables)} variables over {len(variables[0])} times: each reads what the "
             f"one before it in its line did. They are {lines}."
         )
-    if run.order != run.result["proposed"]["proposals"][0]["order"]:
-        prose.append("Measured in the order that the search put first, which is not the one that won the race.")
+    if dependency_graph(run, run.order):
+        prose.append(
+            "In the figure, squares are inputs and circles are targets, the first to be emitted on top. Lines come "
+            "from inputs, arcs from other targets. A dashed arc comes from a target that is emitted later: its token "
+            "is not known yet when it is needed."
+        )
+    else:
+        prose.append(
+            "In the figure, a row is a target, a column a target that it is computed from. In a good order nothing "
+            "stands right of the diagonal: everything that a target is computed from was emitted before it."
+        )
     return Section("dependencies", heading, prose, parts)
+
+
+def _first_proposal(run: ReportedRun) -> list[int] | None:
+    proposals = run.result.get("proposed", {}).get("proposals") or [{}]
+    first: list[int] | None = proposals[0].get("order")
+    return first
+
+
+def _dependency_drawing(run: ReportedRun, name: str, order: list[int], title: str) -> Drawing:
+    """A graph of inputs and targets; of too many, the matrix of targets by targets."""
+    graph = dependency_graph(run, order)
+    if graph is not None:
+        return figures.graph_drawing(name, f"In the {title} order: {graph.told}", graph)
+    matrix = dependency_matrix(run, order)
+    assert matrix is not None
+    later, between = above_diagonal(matrix), sum(value > 0 for row in matrix.values for value in row)
+    told = f"{later} of {between} dependencies point to later targets"
+    description = f"Matrix of targets by targets; a mark where the row's target is computed from the column's. {told}."
+    return figures.matrix_drawing(name, f"In the {title} order: {told}", description, matrix, "dependency")
 
 
 def _attention(run: ReportedRun) -> Section | None:
@@ -139,8 +185,12 @@ def _ranking(run: ReportedRun) -> Section | None:
     steps: list[int] | None = None
     prose = ["Bars are standard errors. Orders that are tied with the best cannot be told apart from it by these data."]
     if raced:
-        steps = run.result.get("round_steps") or run.config["config"]["race"]["round_steps"]
+        steps = race_steps(run)
         prose.append("Losses of different rounds come from trainings of different length and are not comparable.")
+        if run.findings.keeps_given:
+            prose.append(
+                "The race did not decide: the verdict is that no order was shown to be better than the given one."
+            )
     if all(row["loss"] is None for row in rows):
         return Section("ranking", "The ranking", ["No order has a finite loss."], [Part(table, "All orders")])
     drawing = figures.ranking_drawing(rows, steps)
@@ -182,7 +232,7 @@ def _positions(run: ReportedRun) -> Section | None:
 
 
 def _samples(run: ReportedRun) -> Section | None:
-    found = [(TRAINED[name], samples) for name in TRAINED if (samples := samples_of(run, name))]
+    found = [(run.trained_title(name), samples) for name in TRAINED if (samples := samples_of(run, name))]
     if not found:
         return None
     if run.verb == "train":
@@ -200,18 +250,18 @@ def _path(run: ReportedRun) -> Section | None:
         return None
     prose = []
     details = run.result.get("proposed", {}).get("details", {})
-    if "verdict" in details:
-        prose.append(f"{details['verdict'].capitalize()}. {details['advice']}")
+    if run.findings.verdict:
+        prose.append(f"Verdict: {run.findings.verdict}. {run.findings.advice or ''}".rstrip())
     losses: dict[str, Any] = details.get("losses", {})
     if losses:
         told = [
             f"{name} {losses[key]:.3f}"
             for key, name in (
-                ("best", "the found order"),
+                ("best", "the best order"),
                 ("reverse", "its reverse"),
                 ("random", "random orders"),
                 ("without_order", "from the inputs alone or in random orders"),
-                ("blind", "guessing by frequency"),
+                ("blind", "unigram baseline"),
             )
             if key in losses
         ]

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from genorder.errors import InputError
 from genorder.reports.attention import attention_matrix
-from genorder.reports.figures import COLOURS
+from genorder.reports.figures import COLOURS, EDGES
+from genorder.reports.graph import Graph, dependency_graph
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import (
     Curve,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("svg", "pdf", "png")
 _COLUMN, _PAGE = 3.4, 7.0  # inches: the width of a column, of a page
+_HIGHEST = 9.0  # inches: a page
 _LINES = ("-", "--", "-.", ":")
 _STYLE: Any = {
     "font.size": 8, "axes.titlesize": 8, "legend.fontsize": 7, "font.family": "sans-serif", "pdf.fonttype": 42,
@@ -80,6 +82,8 @@ def _painters(run: ReportedRun) -> dict[str, tuple[float, float, Painter]]:
             matrix = dependency_matrix(run, sequence)
             if matrix is not None:
                 found[f"dependencies_{name}"] = (_COLUMN, _COLUMN, _matrix_painter(matrix, "is read", "target"))
+        if graph := dependency_graph(run, order):
+            found["dependency_graph"] = (_COLUMN, min(0.5 + 0.14 * graph.rows, _HIGHEST), _graph_painter(graph))
     for place, row in enumerate(run.attention):
         painter = _matrix_painter(attention_matrix(run, place), "read", "reading", f"S = {row['sparsity']:.3f}")
         found[f"attention_{place}"] = (_COLUMN, _COLUMN, painter)
@@ -112,6 +116,30 @@ def _matrix_painter(matrix: Matrix, across: str, down: str, title: str = "") -> 
         axes.set_xticks(list(places), names, rotation=90, fontsize=6)
         axes.set_yticks(list(places), names, fontsize=6)
         axes.set(xlabel=across, ylabel=down, title=title)
+
+    return paint
+
+
+def _graph_painter(graph: Graph) -> Painter:
+    def paint(axes: "Axes") -> None:
+        size = 6.0 if graph.rows <= 40 else 4.0
+        for kind, (title, colour, dash) in EDGES.items():
+            style = {"solid": "-", "dash": "--", "dot": ":"}[dash]
+            chosen = [edge for edge in graph.edges if edge.kind == kind]
+            for place, edge in enumerate(chosen):
+                axes.plot(edge.x, edge.y, style, color=colour, linewidth=0.6, label=title if place == 0 else None)
+                if len(edge.x) > 2:
+                    axes.plot(edge.x[-1], edge.y[-1], "<", color=colour, markersize=2)
+        for nodes, marker, colour, gap, side in (
+            (graph.inputs, "s", COLOURS[4], -0.05, "right"),
+            (graph.targets, "o", COLOURS[0], 0.05, "left"),
+        ):
+            axes.plot([node.x for node in nodes], [node.y for node in nodes], marker, color=colour, markersize=3)
+            for node in nodes:
+                axes.text(node.x + gap, node.y, node.name, fontsize=size, ha=side, va="center")
+        axes.set(xlim=(graph.left, graph.right), ylim=(graph.rows - 0.4, -0.6))
+        axes.axis("off")
+        axes.legend(frameon=False, fontsize=5, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=3)
 
     return paint
 

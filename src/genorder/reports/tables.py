@@ -10,12 +10,14 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from genorder.reports.findings import recipe
 from genorder.reports.run import TRAINED, ReportedRun
 from genorder.reports.wording import listed, visible
 
 Cell = str | int | float | bool | None
 Kind = Literal["text", "count", "number", "rate", "seconds", "mark"]
 
+_FOUND_BY = {"counting": "counting", "model": "a trained model", "none": "–"}
 RANKING_ROWS = 200  # shown; the run directory has them all
 _CURVE_POINTS = 200  # of a loss curve; the mean of the steps between them
 
@@ -69,26 +71,37 @@ def order_table(run: ReportedRun) -> Table | None:
     return Table(columns, rows)
 
 
-def dependencies_of(run: ReportedRun) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = run.result.get("proposed", {}).get("details", {}).get("dependencies", [])
-    return found
-
-
 def dependency_table(run: ReportedRun) -> Table | None:
-    """What each target is computed from, in the sequence of the found order."""
-    by_target = {dependency["target"]: dependency for dependency in dependencies_of(run)}
+    """What each target is computed from, with the evidence, in the sequence of the run's order."""
+    by_target = {dependency.target: dependency for dependency in run.findings.dependencies}
     if not by_target or run.order is None:
         return None
-    steps = run.result["proposed"]["details"].get("emissions", [])
-    steps = steps if [step["target"] for step in steps] == list(run.order) else []  # the race may choose another order
+    emissions = run.result.get("proposed", {}).get("details", {}).get("emissions", [])
+    if [emission["target"] for emission in emissions] != run.order:  # the run's order may be another one
+        emissions = []
+    known = by_target.values()
+    counted = any(dependency.found_by == "counting" for dependency in known)
+    noisy = any(dependency.violations for dependency in known)
+    by_model = any(dependency.loss is not None for dependency in known)
+    columns = [Column("step", "count"), Column("recipe"), Column("found by")]
+    columns += [Column("pairs compared", "count"), Column("violations", "count")] if counted else []
+    columns += [Column("violation rate", "rate")] if noisy else []
+    columns += [Column("loss given those", "number")] if by_model else []
+    columns += [Column("next easiest"), Column("harder by", "number"), Column("± error", "number")] if emissions else []
     rows: list[tuple[Cell, ...]] = []
     for step, target in enumerate(run.order):
-        dependency = by_target[target]
-        parents = [run.input(i) for i in dependency["inputs"]] + [run.target(i) for i in dependency["targets"]]
-        clear = (_rival(run, steps[step]), steps[step]["margin"], steps[step]["margin_error"]) if steps else ()
-        rows.append((step, run.target(target), listed(parents) or "nothing", dependency["loss"], *clear))
-    columns = [Column("step", "count"), Column("target"), Column("computed from"), Column("loss given those", "number")]
-    columns += [Column("next easiest"), Column("harder by", "number"), Column("± error", "number")] if steps else []
+        if (dependency := by_target.get(target)) is None:
+            continue
+        row: list[Cell] = [step, recipe(dependency, run.target, run.input), _FOUND_BY[dependency.found_by]]
+        row += [dependency.pairs, dependency.violations] if counted else []
+        row += [dependency.violation_rate] if noisy else []
+        row += [dependency.loss] if by_model else []
+        row += (
+            [_rival(run, emission := emissions[step]), emission["margin"], emission["margin_error"]]
+            if emissions
+            else []
+        )
+        rows.append(tuple(row))
     return Table(tuple(columns), rows)
 
 
@@ -97,15 +110,20 @@ def _rival(run: ReportedRun, emission: dict[str, Any]) -> str:
 
 
 def dependency_matrix(run: ReportedRun, order: Sequence[int]) -> Matrix | None:
-    """How much the loss of the row's target rises when the column's target is broken; 0 where it is not read."""
-    if not dependencies_of(run):
+    """How much the loss of the row's target rises when the column's target is broken; 0 where it is not read.
+
+    1 for every dependency where some were found by counting, which measures no loss.
+    """
+    dependencies = run.findings.dependencies
+    if not dependencies:
         return None
+    measured = all(dependency.found_by == "model" for dependency in dependencies)
     place = {column: step for step, column in enumerate(order)}
     values = np.zeros((len(order), len(order)))
-    for dependency in dependencies_of(run):
-        for parent in dependency["targets"]:
-            rise = dependency["loss_without"].get(f"y{parent}", 0.0)
-            values[place[dependency["target"]], place[parent]] = rise
+    for dependency in dependencies:
+        for parent in dependency.targets:
+            rise = dependency.loss_without.get(f"y{parent}", 0.0) if measured else 1.0
+            values[place[dependency.target], place[parent]] = rise
     return Matrix([run.target(column) for column in order], values.round(4).tolist())
 
 
@@ -160,7 +178,7 @@ def ranking_table(run: ReportedRun, most: int = RANKING_ROWS) -> Table | None:
 def known_as(run: ReportedRun, order: list[int]) -> str:
     """`found`, `given`, `given, reversed`, or nothing."""
     given = list(range(len(order)))
-    names = ["found"] if run.verb == "discover" and order == run.order else []
+    names = ["found"] if run.verb == "discover" and order == run.order and not run.findings.keeps_given else []
     names += ["given"] if order == given else ["given, reversed"] if order == given[::-1] else []
     return ", ".join(names)
 
@@ -200,8 +218,11 @@ def candidate_curves(run: ReportedRun) -> list[Curve]:
 def training_curves(run: ReportedRun) -> list[Curve]:
     """Of the final trainings, or of the one model of `train`."""
     names = [*(name for name in TRAINED if name in run.training_losses), *sorted(run.training_losses.keys() - TRAINED)]
-    titles = {**TRAINED, **{f"model-{place}": row["name"] for place, row in enumerate(run.attention)}}
-    return [Curve(titles.get(name, visible(name)), name, *thinned(run.training_losses[name])) for name in names]
+    attended = {f"model-{place}": row["name"] for place, row in enumerate(run.attention)}
+    return [
+        Curve(attended.get(name) or run.trained_title(name), name, *thinned(run.training_losses[name]))
+        for name in names
+    ]
 
 
 def curve_table(curves: Sequence[Curve]) -> Table:
@@ -240,6 +261,13 @@ def position_table(run: ReportedRun) -> Table | None:
         for step, column in enumerate(run.order)
     ]
     return Table(tuple(columns), rows)
+
+
+def race_steps(run: ReportedRun) -> list[int]:
+    """Of the trainings of each round of the race; empty where that is not known."""
+    config = run.config.get("config", {}).get("race", {})
+    steps: list[int] = run.result.get("round_steps") or config.get("round_steps") or []
+    return steps
 
 
 def time_table(run: ReportedRun) -> Table:
