@@ -19,7 +19,7 @@ from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import agreement as agreement_module
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source
 from genorder.profiling.determination import Determination, counting_seconds, determine
-from genorder.profiling.part_watch import PartWatch
+from genorder.training import ProgressReporter
 from made_data import TOKENS, encoded
 
 IntArray = NDArray[np.int64]
@@ -318,4 +318,4 @@ def test_a_request_to_stop_is_heeded() -> None:
     stop = StopRequest()
     stop.requested = True
     with pytest.raises(Interrupted, match="the same command"):
-        determine(sums(), AgreementConfig(), PartWatch(stop=stop))
+        determine(sums(), AgreementConfig(), ProgressReporter(stop=stop))

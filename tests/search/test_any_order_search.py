@@ -571,7 +571,7 @@ def test_interrupted_where_nothing_is_trained_gives_the_same(
     tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long that takes, Ctrl-C is heard in it, and what was trained before is not trained again."""
-    monkeypatch.setattr("genorder.profiling.part_watch._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("genorder.training.reporter._TELL_SECONDS", 0.0)
     splits, config = square("5"), shortened(30).model_copy(update={"agreement": AgreementConfig(), "graph_steps": 10})
     whole = propose(tmp_path / "whole", splits, config)
     with pytest.raises(Interrupted, match=f"stopped while {part}; the same command"):

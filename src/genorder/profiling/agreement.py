@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
-from genorder.profiling.part_watch import PartWatch
+from genorder.training import ProgressReporter
 
 _FIRST_SAMPLES, _MORE_SAMPLES = 1_000, 4  # at first, and how many times as many if too few of them agree
 _UNSEEN = 3  # pairs of samples that may well agree in a set when none was seen to
@@ -58,8 +58,8 @@ class TooManyRelations(Exception):
 
 @final
 class Agreement:
-    def __init__(self, train: EncodedDataset, config: AgreementConfig, watch: PartWatch | None = None) -> None:
-        self._config, self._watch = config, watch or PartWatch()
+    def __init__(self, train: EncodedDataset, config: AgreementConfig, watch: ProgressReporter | None = None) -> None:
+        self._config, self._watch = config, watch or ProgressReporter()
         self._inputs, self._targets = train.input_width, train.target_width
         train = train.head(config.samples)
         tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)

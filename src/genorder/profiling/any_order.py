@@ -20,9 +20,8 @@ from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig, RoutedModel
 from genorder.orders import Order
 from genorder.profiling.agreement import AgreementConfig
-from genorder.profiling.part_watch import PartWatch
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
-from genorder.training import CheckpointFolder, Progress, TrainingConfig, fit
+from genorder.training import CheckpointFolder, Progress, ProgressReporter, TrainingConfig, fit
 
 READ = 0.01  # weight of a slot below which a position is taken not to be read
 _FEW_ROWS, _FEWEST_SAMPLES = 20_000, 64  # predictions at each of many measurements, and samples in any case
@@ -183,10 +182,10 @@ class AnyOrderOracle:
     """What a trained routed model says of the validation samples."""
 
     def __init__(
-        self, model: RoutedModel, validation: EncodedDataset, samples: int, watch: PartWatch | None = None
+        self, model: RoutedModel, validation: EncodedDataset, samples: int, watch: ProgressReporter | None = None
     ) -> None:
         self.model = model.eval()
-        self.watch = watch or PartWatch()
+        self.watch = watch or ProgressReporter()
         self.validation = validation.head(samples)
         self._rows_N = torch.arange(len(self.validation), device=validation.inputs_NW.device)
         self._tokens_NP = positions_of(self.validation, self._rows_N, model.vocabulary)

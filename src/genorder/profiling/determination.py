@@ -17,12 +17,14 @@ from genorder.data import EncodedDataset
 from genorder.orders import Constraints, Order
 from genorder.profiling.agreement import Agreement, AgreementConfig, Source, TooManyRelations
 from genorder.profiling.lines import Lines, Reads, find_lines
-from genorder.profiling.part_watch import PartWatch
+from genorder.training import ProgressReporter
 
 _TIMED_SAMPLES, _TIMED_PAIRS, _TIMED_SECONDS = 10_000, 50, 0.3  # by which the time that counting takes is estimated
 
 
-def determine(train: EncodedDataset, config: AgreementConfig, watch: PartWatch | None = None) -> "Determination | None":
+def determine(
+    train: EncodedDataset, config: AgreementConfig, watch: ProgressReporter | None = None
+) -> "Determination | None":
     """What determines the targets, if all of them can be reached from the inputs; otherwise nothing."""
     if not config.positions:
         return None

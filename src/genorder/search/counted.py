@@ -5,10 +5,10 @@ from typing import final
 
 from genorder.orders import Order
 from genorder.profiling.determination import Determination, determine
-from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import SearchProblem
 from genorder.search.graph_sorts import regular_sort
 from genorder.search.periodic_sorts import periodic_sorts
+from genorder.training import ProgressReporter
 
 
 @final
@@ -21,7 +21,7 @@ class Counted:
 
 def count_sources(problem: SearchProblem) -> Counted:
     """By comparing training samples. Raises Interrupted when the problem's stop is requested."""
-    watch = PartWatch(problem.on_progress, problem.stop)
+    watch = ProgressReporter(problem.on_progress, problem.stop)
     found, constraints = determine(problem.train, problem.any_order.agreement, watch), problem.constraints
     order = found.order(constraints) if found else None
     if found is None or order is None:

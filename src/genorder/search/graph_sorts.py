@@ -12,7 +12,7 @@ from itertools import cycle
 from typing import final
 
 from genorder.orders import Constraints, Order
-from genorder.profiling.part_watch import PartWatch
+from genorder.training import ProgressReporter
 
 Edge = tuple[int, int]  # a target, and one that is computed from it
 
@@ -30,13 +30,13 @@ def topological_sorts(order: Order, edges: Iterable[Edge], constraints: Constrai
 
 
 def regular_sort(
-    order: Order, edges: Iterable[Edge], constraints: Constraints, watch: PartWatch | None = None
+    order: Order, edges: Iterable[Edge], constraints: Constraints, watch: ProgressReporter | None = None
 ) -> Order:
     """With as few kinds of distances from a target to its parents as can be found, and many next to one.
 
     A Transformer learns to look so many tokens back; the fewer kinds of that there are, the sooner.
     """
-    return _UnitGraph(order, edges, constraints).regular(watch or PartWatch())
+    return _UnitGraph(order, edges, constraints).regular(watch or ProgressReporter())
 
 
 @final
@@ -96,7 +96,7 @@ class _UnitGraph:
 
         return self._to_order(self._sorted(choose))
 
-    def regular(self, watch: PartWatch) -> Order:
+    def regular(self, watch: ProgressReporter) -> Order:
         """The best of many that are sorted with some chance, and of the order itself."""
         places = range(len(self._parents))
         rng = random.Random(0)

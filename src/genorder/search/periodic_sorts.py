@@ -16,7 +16,7 @@ from typing import final
 
 from genorder.orders import Constraints, Order, deduplicated
 from genorder.profiling.lines import Lines, places
-from genorder.profiling.part_watch import PartWatch
+from genorder.training import ProgressReporter
 
 _MOST_WAYS = 60_000  # to take turns that are tried, for each kind of lines
 _AHEAD = 5  # levels that one may be ahead of another, at most
@@ -36,7 +36,7 @@ class _Sort:
     order: Order = field(compare=False)
 
 
-def periodic_sorts(lines: Lines, constraints: Constraints, watch: PartWatch | None = None) -> list[Order]:
+def periodic_sorts(lines: Lines, constraints: Constraints, watch: ProgressReporter | None = None) -> list[Order]:
     """The best ones, then the best level by level. None where no line can have its targets right behind a parent, or
     where lines that are as good do not read each other.
     """
@@ -46,7 +46,7 @@ def periodic_sorts(lines: Lines, constraints: Constraints, watch: PartWatch | No
     turns = [_Turns(each, number) for number, each in enumerate(as_good)]
     sorts: list[_Sort] = []
     for done, each in enumerate(turns):
-        (watch or PartWatch())("letting variables take turns", done, len(turns))
+        (watch or ProgressReporter())("letting variables take turns", done, len(turns))
         sorts += each.sorts(constraints)
     found = _ranked(sorts)[:_MOST_SORTS]
     by_level = _ranked(sort for each in turns for sort in each.sorts(constraints, by_level=True))[:1]

@@ -16,14 +16,13 @@ from genorder.profiling.dependencies import Dependency, dependencies
 from genorder.profiling.lines import Lines, Reads, find_lines
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
-from genorder.profiling.part_watch import PartWatch
 from genorder.search.base import SearchProblem
 from genorder.search.counted import Counted
 from genorder.search.graph_sorts import regular_sort, topological_sorts
 from genorder.search.periodic_sorts import periodic_sorts
 from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
-from genorder.training import CheckpointFolder
+from genorder.training import CheckpointFolder, ProgressReporter
 
 
 @final
@@ -59,7 +58,7 @@ class Rounds:
         self._last: Reading | None = None  # off that
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
-        self._watch = PartWatch(problem.on_progress, problem.stop)
+        self._watch = ProgressReporter(problem.on_progress, problem.stop)
         self._determination, self._counted, self._in_turns = counted.determination, counted.orders, counted.in_turns
         self._determined = counted.orders[0] if counted.orders else None
 

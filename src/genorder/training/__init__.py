@@ -4,6 +4,7 @@ from genorder.training.batches import BatchPlan
 from genorder.training.checkpoint import CheckpointFolder
 from genorder.training.config import TrainingConfig
 from genorder.training.loop import CHECKPOINT_SECONDS, FitResult, Progress, fit
+from genorder.training.reporter import ProgressReporter
 from genorder.training.timing import marginal_seconds
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "CheckpointFolder",
     "FitResult",
     "Progress",
+    "ProgressReporter",
     "TrainingConfig",
     "fit",
     "marginal_seconds",

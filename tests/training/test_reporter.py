@@ -4,9 +4,7 @@ import pytest
 
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
-from genorder.profiling import part_watch
-from genorder.profiling.part_watch import PartWatch
-from genorder.training import Progress
+from genorder.training import Progress, ProgressReporter, reporter
 
 
 class Clock:
@@ -18,8 +16,8 @@ class Clock:
 
 def test_it_tells_twice_a_second_of_each_part(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = Clock(), []
-    monkeypatch.setattr(part_watch, "time", clock)
-    watch = PartWatch(lambda part, progress: told.append((part, progress)))
+    monkeypatch.setattr(reporter, "time", clock)
+    watch = ProgressReporter(lambda part, progress: told.append((part, progress)))
     for tenth in range(24):
         clock.now = tenth / 10
         watch("one" if tenth < 12 else "other", tenth % 12, 12)
@@ -34,8 +32,8 @@ def test_it_tells_twice_a_second_of_each_part(monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_part_that_comes_again_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = Clock(), []
-    monkeypatch.setattr(part_watch, "time", clock)
-    watch = PartWatch(lambda part, progress: told.append(progress))
+    monkeypatch.setattr(reporter, "time", clock)
+    watch = ProgressReporter(lambda part, progress: told.append(progress))
     for now, done in ((0.0, 0), (1.0, 3), (601.0, 0), (602.0, 1)):  # a training of ten minutes in between
         clock.now = now
         watch("constructing", done, 4)
@@ -44,7 +42,7 @@ def test_a_part_that_comes_again_begins_anew(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_who_asks_to_stop_is_heard_at_once() -> None:
     stop = StopRequest()
-    watch = PartWatch(stop=stop)
+    watch = ProgressReporter(stop=stop)
     watch("constructing", 1, 3)
     stop.requested = True
     with pytest.raises(Interrupted, match="stopped while constructing; the same command does that part again"):

@@ -6,13 +6,13 @@ from typing import final
 
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
-from genorder.training import Progress
+from genorder.training.loop import Progress
 
 _TELL_SECONDS = 0.5  # from one telling to the next
 
 
 @final
-class PartWatch:
+class ProgressReporter:
     """Is told how far a part is, tells it on from time to time, and ends it once `stop` is requested."""
 
     def __init__(

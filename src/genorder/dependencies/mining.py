@@ -1,0 +1,577 @@
+"""Functional dependency mining: which positions determine each target, by counting; nothing is trained.
+
+Database theory calls this discovering functional dependencies (TANE, HyFD) and, where noise breaks them, approximate
+ones. Here only targets are explained, and sets are *grown* instead of enumerated:
+
+1. Screen. Random pairs of samples: for each target, one matrix product gives the violation rate of all pairs of positions.
+2. Grow. From the best pairs, add the position that lowers the violation rate most, until no violation is left; then drop
+   every position that is not needed.
+3. Close. Forward chaining from the inputs, smallest determinants first: a relation that can be solved for any of its terms
+   (a sum, an xor) gets the one direction that leads back to the inputs.
+4. Where the closure is stuck: screen and grow again among the known positions alone, then for pointers (y = x[p], with p
+   told by a few tokens), then from sets of which no pair tells anything, as in sums of three or four terms.
+
+Axes: see samples.py; K known positions.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from genorder.data import EncodedDataset
+from genorder.dependencies.samples import Count, Positions, SampleTable
+from genorder.seeding import derive_seed, numpy_generator
+from genorder.training import ProgressReporter
+
+_SCREEN_ENTRIES = 40_000_000  # of the matrix of agreements: bounds memory and time for many positions
+_FEWEST = 8  # pairs of samples that must agree at two positions before their violation rate counts
+_SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or a position more, must tell something
+_DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
+_SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
+_MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
+_MORE_NOISE = 1.15  # times the violations that the noise explains
+_DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
+_NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
+_ENOUGH = 500.0  # informative pairs by which the noise is measured
+_TELLING = 0.1  # share by which a set must lower the violation rate to be grown
+_BASE_PAIRS = 20_000  # of samples that agree at a base
+_MOST_BASES = 1_000
+_MOST_POINTED = 200  # inputs
+_POINTED_PAIRS = 10_000  # of samples by which pointers are sought
+_POINTED_RATE = 0.2  # base rate below which nearly all pairs of samples have some input in common
+_GROWTH_ENTRIES = 500_000  # of the matrix by which the next position is chosen
+
+
+class MiningConfig(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    enabled: bool = True
+    samples: int = Field(default=100_000, ge=2)  # that are counted
+    pairs: int = Field(default=400_000, ge=1)  # of samples, drawn for the screen
+    starts: int = Field(default=6, ge=1)  # sets that are grown for each target
+    tries: int = Field(default=3, ge=1)  # positions that are counted exactly at each step of growth
+    gain: float = Field(default=0.02, gt=0, lt=1)  # share by which a position must lower the violation rate
+    surety: float = Field(default=3.0, gt=0)  # logarithm of the odds that no set is a determinant by chance
+    representative: float = Field(default=0.2, ge=0, le=1)  # see Count
+
+
+@final
+@dataclass(frozen=True)
+class Determinant:
+    """Positions that determine a target, with the evidence."""
+
+    target: int
+    positions: Positions
+    combinations: int
+    pairs: int
+    violations: int
+    pointer: bool = False  # the positions choose which input is copied
+
+    @property
+    def complexity(self) -> tuple[int, int, Positions]:
+        return len(self.positions), self.combinations, self.positions
+
+
+class Relation(ABC):
+    """What two samples may have in common as to one target: the same token, or a position that both copy."""
+
+    pointer: bool
+
+    def __init__(self, table: SampleTable, target: int) -> None:
+        self.table, self.target = table, target
+
+    @property
+    @abstractmethod
+    def base_rate(self) -> float:
+        """The probability that two samples violate the relation."""
+
+    @abstractmethod
+    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which pairs of samples violate it."""
+
+    @abstractmethod
+    def count(self, positions: Positions) -> Count:
+        """Of all samples."""
+
+    @abstractmethod
+    def rough_count(self, positions: Positions) -> Count:
+        """Of fewer samples, where these show violations."""
+
+    def determinant(self, positions: Positions, count: Count) -> Determinant:
+        return Determinant(self.target, positions, count.combinations, count.pairs, count.violations, self.pointer)
+
+
+@final
+class SameToken(Relation):
+    """y_j is a function of the tokens at some positions."""
+
+    pointer = False
+
+    @property
+    def base_rate(self) -> float:
+        return self.table.base_rate(self.target)
+
+    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
+        target_N = self.table.codes_PN[self.table.inputs + self.target]
+        differ_M: NDArray[np.bool_] = target_N[pairs_2M[0]] != target_N[pairs_2M[1]]
+        return differ_M
+
+    def count(self, positions: Positions) -> Count:
+        return self.table.count(positions, self.target)
+
+    def rough_count(self, positions: Positions) -> Count:
+        return self.table.rough_count(positions, self.target)
+
+
+@final
+class SamePointer(Relation):
+    """y_j = x[p], with p a function of the tokens at some positions: samples that agree there copy the same input."""
+
+    pointer = True
+
+    def __init__(self, table: SampleTable, target: int, random_pairs_2M: NDArray[np.int64]) -> None:
+        super().__init__(table, target)
+        column = table.inputs + target
+        tokens_N = table.tokens[column][table.codes_PN[column]]
+        self._equal_NW = np.stack([table.tokens[p][table.codes_PN[p]] == tokens_N for p in range(table.inputs)], axis=1)
+        self._has_N = table.has(target)
+        self._base_rate = float(self.violated(random_pairs_2M).mean())
+
+    @property
+    def base_rate(self) -> float:
+        return self._base_rate
+
+    @property
+    def possible(self) -> bool:
+        """Is the target an input in every sample, and not just because nearly all tokens are among the inputs?"""
+        return bool(self._equal_NW[self._has_N].any(axis=1).all()) and self._base_rate > _POINTED_RATE
+
+    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
+        common_M: NDArray[np.bool_] = (self._equal_NW[pairs_2M[0]] & self._equal_NW[pairs_2M[1]]).any(axis=1)
+        return ~common_M
+
+    def rough_count(self, positions: Positions) -> Count:
+        pairs_2M = self.table.first.agreeing_pairs(positions, _POINTED_PAIRS, self.target)
+        if pairs_2M.shape[1] < _POINTED_PAIRS // 10:
+            pairs_2M = self.table.agreeing_pairs(positions, _POINTED_PAIRS, self.target)
+        pairs, violations = pairs_2M.shape[1], int(self.violated(pairs_2M).sum())
+        groups = self.table.groups(positions)[1]
+        return Count(groups, pairs, violations, violations / pairs if pairs else 1.0, pairs * self._base_rate, 1.0)
+
+    def count(self, positions: Positions) -> Count:
+        """All samples of a group must copy the same input."""
+        rough = self.rough_count(positions)
+        if rough.violations:
+            return rough
+        group_N, groups = self.table.groups(positions)
+        size_G = np.bincount(group_N[self._has_N], minlength=groups)
+        most_G = np.zeros(groups, dtype=np.int64)
+        for equal_N in self._equal_NW.T:
+            most_G = np.maximum(most_G, np.bincount(group_N[equal_N & self._has_N], minlength=groups))
+        violations = int((size_G - most_G).sum())
+        pairs = int((size_G * (size_G - 1) // 2).sum())
+        return replace(rough, pairs=pairs, violations=violations)
+
+
+@final
+@dataclass(frozen=True)
+class Mined:
+    """The determinants along one closure of the inputs."""
+
+    inputs: int
+    targets: int
+    determinants: dict[int, Determinant]  # of the targets that were reached, in the sequence in which they were
+    found: dict[int, tuple[Determinant, ...]]  # all that were found, of all targets
+    ambiguous: tuple[int, ...]  # targets that might as well have come after others that are computed from them
+    noise: float  # share of the targets' tokens that are wrong
+
+    @property
+    def open(self) -> list[int]:
+        return [target for target in range(self.targets) if target not in self.determinants]
+
+
+@final
+class Miner:
+    def __init__(
+        self,
+        table: SampleTable,
+        config: MiningConfig,
+        rng: np.random.Generator,
+        report: ProgressReporter | None = None,
+    ) -> None:
+        self.table, self.config, self._report = table, config, report or ProgressReporter()
+        self.noise = 0.0  # share of the targets' tokens that are wrong
+        pairs = min(config.pairs, max(1_000, _SCREEN_ENTRIES // table.positions))
+        pairs_2M = rng.integers(table.samples, size=(2, pairs))
+        self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
+        agree_MP, weighted_MP = table.agreement(self._pairs_2M)
+        self._agree_MP, self._weighted_MP = agree_MP, torch.from_numpy(weighted_MP)
+        self._times_PP: NDArray[np.float32] = _gram(torch.from_numpy(agree_MP).float()).numpy()
+        self._weight_PP = _gram(self._weighted_MP)
+        self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
+        self._known: dict[int, Determinant] = {}
+        self._ambiguous: list[int] = []
+        self._searched: dict[int, set[int]] = {1: set(), 2: set()}  # known positions, by the size of the bases
+        self._same = [SameToken(table, target) for target in range(table.targets)]
+        self._pointer_of: dict[int, SamePointer] = {}
+        self._grown: set[tuple[Relation, Positions]] = set()  # in the growth from the starts at hand
+
+    # -- screening
+
+    def screened(self, relation: Relation, columns: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
+        """rate_PP: the violation rate of each pair of positions (of those given), shrunk to the base rate."""
+        violated_M = relation.violated(self._pairs_2M)
+        weighted_MP, weight_PP, times_PP = self._weighted_MP, self._weight_PP, self._times_PP
+        if columns is not None:
+            weight_PP, times_PP = weight_PP[np.ix_(columns, columns)], times_PP[np.ix_(columns, columns)]
+        if not self.table.fixed_length:
+            has_N = self.table.has(relation.target)
+            has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
+            if not has_M.all():
+                violated_M = violated_M | ~has_M
+                having_MP = weighted_MP[torch.from_numpy(has_M)]
+                having_MP = having_MP if columns is None else having_MP[:, columns]
+                weight_PP = _gram(having_MP)
+                times_PP = _gram((having_MP > 0).float()).numpy()
+        same_MP = weighted_MP[torch.from_numpy(~violated_M)]
+        same_PP = _gram(same_MP if columns is None else same_MP[:, columns])
+        rate_PP: NDArray[np.float32] = (1 - same_PP / weight_PP.clamp(min=1e-9)).numpy()
+        rate_PP = _judged(rate_PP, times_PP, relation.base_rate, _SCREEN_ERRORS)
+        own = self.table.inputs + relation.target
+        blocked = np.flatnonzero(columns == own) if columns is not None else np.array([own])
+        rate_PP[blocked] = rate_PP[:, blocked] = relation.base_rate
+        return rate_PP
+
+    def starts(
+        self, relation: Relation, columns: NDArray[np.int64] | None = None, new: Sequence[int] | None = None
+    ) -> list[Positions]:
+        """The single positions and pairs that tell most of the target, none of them in more than three sets.
+
+        Of the columns alone, if these are given; and with one of the `new` positions.
+        """
+        rate_PP = self.screened(relation, columns)
+        rate_PP[np.tril_indices(len(rate_PP), -1)] = relation.base_rate
+        if columns is not None and new is not None:
+            old = np.flatnonzero(~np.isin(columns, new))
+            rate_PP[np.ix_(old, old)] = relation.base_rate
+        most = min(rate_PP.size - 1, 50 * self.config.starts)
+        best = np.argpartition(rate_PP, most, axis=None)[: most + 1]
+        found: list[Positions] = []
+        used: dict[int, int] = {}
+        for flat in best[np.argsort(rate_PP.flat[best], kind="stable")].tolist():
+            if rate_PP.flat[flat] > (1 - self.config.gain) * relation.base_rate or len(found) == self.config.starts:
+                break
+            pair = {int(p) if columns is None else int(columns[p]) for p in divmod(flat, len(rate_PP))}
+            if max(used.get(p, 0) for p in pair) < 3:
+                found.append(tuple(sorted(pair)))
+                used |= {p: used.get(p, 0) + 1 for p in pair}
+        return found
+
+    # -- growing
+
+    def confirmed(self, relation: Relation, positions: Positions) -> Determinant | None:
+        """The determinant, if the samples show it well enough."""
+        count = relation.count(positions)
+        enough = (
+            count.informative >= self._support(len(positions)) and count.representative >= self.config.representative
+        )
+        return (
+            relation.determinant(positions, count) if enough and self._explained(relation, count, positions) else None
+        )
+
+    def _explained(self, relation: Relation, count: Count, positions: Positions) -> bool:
+        """Is there no violation, or none but those of the noise? A pair of samples violates an exact dependency if the
+        noise has changed one of their tokens, in the target or among the targets at S. As all tokens of the target weigh
+        the same in the violation rate, and the noise puts any of them, rare ones are wrong more often.
+        """
+        if not self.noise:
+            return count.exact
+        frequency_T = self.table.frequency(relation.target)
+        right = float(np.maximum(1 - self.noise / (len(frequency_T) * frequency_T), 0).mean())
+        targets = sum(position >= self.table.inputs for position in positions)
+        return count.violation_rate <= _MORE_NOISE * (1 - right * (1 - self.noise) ** (1 + 2 * targets))
+
+    def _support(self, size: int) -> float:
+        """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
+        for a determinant though its violation rate is a third of the base rate.
+        """
+        sets = (
+            math.lgamma(self.table.positions + 1) - math.lgamma(size + 1) - math.lgamma(self.table.positions - size + 1)
+        )
+        return (sets + self.config.surety) / _MISSED_RATE
+
+    def grown(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> Determinant | None:
+        """The set with such positions added as lower the violation rate most, until it is explained."""
+        while True:
+            if (relation, positions) in self._grown:
+                return None  # another start has led here
+            self._grown.add((relation, positions))
+            count = relation.rough_count(positions)
+            if count.informative < self._support(len(positions)):
+                return None
+            if self._explained(relation, count, positions) and self._explained(
+                relation, relation.count(positions), positions
+            ):
+                return self.pruned(relation, positions)
+            larger = self._with_best(relation, positions, count.violation_rate, allowed_P)
+            if larger is None:
+                return None
+            positions = larger
+
+    def _with_best(
+        self, relation: Relation, positions: Positions, rate: float, allowed_P: NDArray[np.bool_]
+    ) -> Positions | None:
+        """With the position that lowers the violation rate most, if one lowers it enough and by no chance."""
+        table, config = self.table, self.config
+        pairs_2M = table.agreeing_pairs(positions, max(1_000, _GROWTH_ENTRIES // table.positions), relation.target)
+        agree_MP, weighted_MP = table.agreement(pairs_2M)
+        same_M = ~relation.violated(pairs_2M)
+        rate_P = 1 - weighted_MP[same_M].sum(axis=0) / np.maximum(weighted_MP.sum(axis=0), 1e-9)
+        rate_P = _judged(rate_P, agree_MP.sum(axis=0), rate, _GROWTH_ERRORS)
+        rate_P[~allowed_P] = rate_P[[*positions, table.inputs + relation.target]] = 2.0
+        aim = rate * (1 - config.gain)
+        tried = [int(p) for p in np.argsort(rate_P, kind="stable")[: config.tries] if rate_P[p] < aim]
+        counted = [
+            (relation.rough_count(larger).violation_rate, larger) for larger in (_with(positions, p) for p in tried)
+        ]
+        least, larger = min(counted, default=(rate, positions))
+        return larger if least <= aim else None
+
+    def _least_rate(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> float:
+        """The share of violations at the end of growth; 1 if that is not well below what two random samples have."""
+        while True:
+            count = relation.count(positions)
+            larger = self._with_best(relation, positions, count.violation_rate, allowed_P)
+            if larger is None or relation.count(larger).informative < _ENOUGH:
+                break
+            positions = larger
+        telling = count.informative >= _ENOUGH and count.violation_rate <= _NOISY_RATE * relation.base_rate
+        return count.violations / count.pairs if telling else 1.0
+
+    def pruned(self, relation: Relation, positions: Positions) -> Determinant | None:
+        """Without the positions that are not needed: those of most tokens are left out first."""
+        for position in sorted(positions, key=lambda p: -self.table.kinds_P[p]):
+            smaller = tuple(p for p in positions if p != position)
+            if relation.count(smaller).violation_rate * (1 - _DENOISED) > relation.count(positions).violation_rate:
+                continue
+            if self.confirmed(relation, smaller):
+                return self.pruned(relation, smaller)
+        return self.confirmed(relation, positions)
+
+    # -- the closure of the inputs
+
+    def mine(self) -> Mined:
+        table = self.table
+        self._mine()
+        if not any(one.positions for one in self._known.values()):  # nothing is determined exactly
+            self.noise = self._noise_level()
+            if self.noise:
+                self._searched = {1: set(), 2: set()}
+                self._mine()
+        found = {
+            target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
+        }
+        return Mined(table.inputs, table.targets, self._known, found, tuple(self._ambiguous), self.noise)
+
+    def _mine(self) -> None:
+        everything_P = np.ones(self.table.positions, dtype=np.bool_)
+        for relation in self._same:
+            self._report("screening targets", relation.target, self.table.targets)
+            self._add(self._smallest(relation) or self._grown_from(relation, self.starts(relation), everything_P))
+        while len(self._known) < self.table.targets:
+            self._report("closing from the inputs", len(self._known), self.table.targets)
+            if not (self._close() or self._search(1) or self._accept_next() or self._search(2)):
+                break
+
+    def _noise_level(self) -> float:
+        """Of the targets, at least one is a function of inputs alone: what is left of its violations is noise."""
+        rates = []
+        inputs_P = np.arange(self.table.positions) < self.table.inputs
+        for relation in self._same:
+            for positions in self.starts(relation, np.flatnonzero(inputs_P)):
+                rates.append(self._least_rate(relation, positions, inputs_P))
+        least = min(rates, default=1.0)
+        return 1 - math.sqrt(1 - least) if least < 1 else 0.0
+
+    def _smallest(self, relation: SameToken) -> list[Determinant]:
+        """All determinants of no, one or two positions that the screen shows."""
+        if self.table.kinds_P[self.table.inputs + relation.target] == 1:
+            return [relation.determinant((), relation.count(()))]
+        rate_PP = self.screened(relation)
+        # Shrunk to the base rate, no violation at all still is this much.
+        none_PP = relation.base_rate * _DOUBT / (self._times_PP + _DOUBT) + 1e-6
+        clean_PP = (rate_PP <= none_PP) & (self._times_PP >= _FEWEST)
+        single = [
+            found for p in np.flatnonzero(np.diag(clean_PP)).tolist() if (found := self.confirmed(relation, (p,)))
+        ]
+        explained = [position for one in single for position in one.positions]
+        clean_PP[explained] = clean_PP[:, explained] = False
+        pairs = [(p, q) for p, q in np.argwhere(np.triu(clean_PP, 1)).tolist()]
+        pairs.sort(key=lambda pair: (self.table.kinds_P[pair[0]] * self.table.kinds_P[pair[1]], pair))
+        double = [found for pair in pairs[:50] if (found := self.confirmed(relation, pair))]
+        return single + double
+
+    def _grown_from(
+        self, relation: Relation, starts: Sequence[Positions], allowed_P: NDArray[np.bool_]
+    ) -> list[Determinant]:
+        self._grown.clear()
+        found = (self.grown(relation, start, allowed_P) for start in starts)
+        return [determinant for determinant in found if determinant]
+
+    def _add(self, found: Iterable[Determinant]) -> bool:
+        """Keep them; is a small one among them that is new?"""
+        fresh = [one for one in found if one not in self.determinants[one.target]]
+        for one in fresh:
+            self.determinants[one.target].add(one)
+        return any(len(one.positions) <= _SMALL for one in fresh)
+
+    def _close(self) -> bool:
+        """Forward chaining: what a small set of known positions determines becomes known; did any target?"""
+        any_new = False
+        while self._accept_next(_SMALL):
+            any_new = True
+        return any_new
+
+    def _accept_next(self, most: int | None = None) -> bool:
+        """Let the target become known that the smallest set determines, of at most so many positions.
+
+        Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
+        target, the one that leads to most others by smaller sets.
+        """
+        known = {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
+        ready = self._ready(known)
+        if not ready:
+            return False
+        size = min(len(one.positions) for one in ready)
+        if most is not None and size > most:
+            return False
+        ready = [one for one in ready if len(one.positions) == size]
+        least = [one for one in ready if min(len(other.positions) for other in self.determinants[one.target]) == size]
+        if least or len(ready) == 1:
+            chosen = min(least or ready, key=lambda one: one.complexity)
+        else:
+            chosen = max(sorted(ready, key=lambda one: one.complexity), key=lambda one: self._reach(known, one))
+            self._ambiguous.append(chosen.target)
+        self._known[chosen.target] = chosen
+        return True
+
+    def _ready(self, known: set[int], below: int | None = None) -> list[Determinant]:
+        """Of each unknown target the simplest determinant of known positions, of fewer than `below`, if it has one."""
+        return [
+            min(usable, key=lambda one: one.complexity)
+            for target, found in self.determinants.items()
+            if self.table.inputs + target not in known
+            and (
+                usable := [
+                    one
+                    for one in found
+                    if (below is None or len(one.positions) < below) and known.issuperset(one.positions)
+                ]
+            )
+        ]
+
+    def _reach(self, known: set[int], first: Determinant) -> int:
+        """How many targets become known, by smaller sets, once this one is."""
+        reached = known | {self.table.inputs + first.target}
+        while more := self._ready(reached, len(first.positions)):
+            reached.update(self.table.inputs + one.target for one in more)
+        return len(reached)
+
+    def _search(self, base: int) -> bool:
+        """Look among the known positions for determinants that hold a position which is known only since the last
+        search: from the pairs that tell most, then from bases of so many positions. Is there a small one?
+        """
+        table = self.table
+        known = np.array([*range(table.inputs), *sorted(table.inputs + target for target in self._known)])
+        new = [p for p in known.tolist() if p not in self._searched[base]]
+        if not new:
+            return False
+        self._searched[base].update(new)
+        allowed_P = np.zeros(table.positions, dtype=np.bool_)
+        allowed_P[known] = True
+        left: list[Relation] = [relation for relation in self._same if relation.target not in self._known]
+        left += self._pointers([relation.target for relation in left])
+        small = False
+        if base == 1:
+            for relation in left:
+                small |= self._add(self._grown_from(relation, self.starts(relation, known, new), allowed_P))
+        if small:
+            return True
+        bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
+        return len(bases) <= _MOST_BASES and self._add(self._grown_from_bases(left, bases, known, allowed_P))
+
+    def _pointers(self, targets: Sequence[int]) -> list[Relation]:
+        if self.table.inputs > _MOST_POINTED:
+            return []
+        for target in targets:
+            if target not in self._pointer_of:
+                self._pointer_of[target] = SamePointer(self.table, target, self._pairs_2M[:, :20_000])
+        return [self._pointer_of[target] for target in targets if self._pointer_of[target].possible]
+
+    def _grown_from_bases(
+        self,
+        relations: Sequence[Relation],
+        bases: Sequence[Positions],
+        known: NDArray[np.int64],
+        allowed_P: NDArray[np.bool_],
+    ) -> list[Determinant]:
+        """From a base and two more positions, all of them known, of which a part may tell nothing of the target."""
+        best: list[list[tuple[float, Positions]]] = [[] for _ in relations]
+        for base in bases:
+            pairs_2M = self.table.agreeing_pairs(base, _BASE_PAIRS)
+            agree_MK = torch.from_numpy(self.table.agreement(pairs_2M, known)[0]).float()
+            times_KK = _gram(agree_MK).numpy()
+            for relation, sets in zip(relations, best, strict=True):
+                same_KK = _gram(agree_MK[torch.from_numpy(~relation.violated(pairs_2M))]).numpy()
+                rate_KK = 1 - (same_KK + (1 - relation.base_rate) * _DOUBT) / (times_KK + _DOUBT)
+                flat = int(rate_KK.argmin())
+                if rate_KK.flat[flat] < (1 - _TELLING) * relation.base_rate:
+                    positions = {*base, *(int(known[p]) for p in divmod(flat, len(known)))}
+                    sets.append((float(rate_KK.flat[flat]), tuple(sorted(positions))))
+        found: list[Determinant] = []
+        for relation, sets in zip(relations, best, strict=True):
+            starts = list(dict.fromkeys(positions for _, positions in sorted(sets)))[: self.config.starts]
+            found += self._grown_from(relation, starts, allowed_P)
+        return found
+
+
+def mine_dependencies(
+    train: EncodedDataset, config: MiningConfig, *, seed: int, report: ProgressReporter | None = None
+) -> Mined:
+    """The same result for the same samples and seed. Raises Interrupted when the reporter's stop is requested."""
+    rng = numpy_generator(derive_seed(seed, "mining"))
+    return Miner(SampleTable(train, config.samples, rng), config, rng, report).mine()
+
+
+def _judged(
+    rate: NDArray[np.floating[Any]], times: NDArray[np.floating[Any]], base: float, errors: float
+) -> NDArray[np.floating[Any]]:
+    """Violation rates, shrunk to the base rate if few pairs were seen; the base rate where they may lie below it by
+    chance, that is by less than so many standard errors.
+    """
+    times = np.maximum(times, 1)
+    chance = (base - rate) * np.sqrt(times) < errors * np.sqrt(base * (1 - base) + 1 / times)
+    shrunk: NDArray[np.floating[Any]] = (rate * times + base * _DOUBT) / (times + _DOUBT)
+    return np.where(chance, base, shrunk)
+
+
+def _gram(values_MP: torch.Tensor) -> torch.Tensor:
+    return values_MP.T @ values_MP
+
+
+def _pairs_with(new: Sequence[int], known: Sequence[int]) -> list[Positions]:
+    """All pairs of known positions that hold a new one."""
+    chosen = set(new)
+    return [pair for pair in combinations(known, 2) if not chosen.isdisjoint(pair)]
+
+
+def _with(positions: Positions, position: int) -> Positions:
+    return tuple(sorted((*positions, position)))

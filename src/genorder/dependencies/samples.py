@@ -1,0 +1,223 @@
+"""Samples as columns of small integers, and what can be counted on them.
+
+A set of positions S splits the samples into groups that agree at S. If all samples of each group agree in y_j too, S is
+a *determinant* of target j (a functional dependency S -> j). The *violation rate* v(S -> j) is the probability that two
+samples of one group differ in y_j.
+
+Axes: N samples, P positions (the inputs, then the targets), M pairs of samples, G groups, L targets.
+"""
+
+import copy
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from genorder.data import EncodedDataset
+
+IntArray = NDArray[np.integer[Any]]
+Positions = tuple[int, ...]  # ascending
+
+_CAPPED = 5_000  # samples that count, if there are few groups; of one group, its share of them, but 50 or more:
+_CAP = 50  # a frequent combination of tokens must not speak for all the others
+_CELLS = 16  # of a table, for each sample, that are counted at once; if there are more, the keys are sorted instead
+_FEW = 16_384  # samples that are looked at first: they refute most sets
+_ENOUGH = 500.0  # informative pairs among them by which a violation rate is known well enough
+_CACHED = 128  # sets whose groups are kept
+
+
+@final
+@dataclass(frozen=True)
+class Count:
+    """What the samples say of S -> j."""
+
+    combinations: int  # of tokens at S that occur
+    pairs: int  # of samples that agree at S
+    violations: int  # of these pairs, those that differ in y_j
+    violation_rate: float  # each token of the target weighs the same: falls with every position that is added
+    informative: float  # violations to expect among these samples if S told nothing of y_j
+    representative: float  # how much y_j varies over the samples that could be compared, relative to all samples
+
+    @property
+    def exact(self) -> bool:
+        return self.violations == 0 and self.pairs > 0
+
+
+@final
+class SampleTable:
+    def __init__(self, train: EncodedDataset, samples: int, rng: np.random.Generator) -> None:
+        train = train.head(samples)
+        self.inputs, self.targets = train.input_width, train.target_width
+        self.positions = self.inputs + self.targets
+        tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)
+        rows_N = _distinct(tokens_NP, rng)  # one sample twice would agree with itself in everything
+        rng.shuffle(rows_N)
+        lengths_N = train.target_lengths_N.cpu().numpy()[rows_N]
+        codes, self.tokens = [], []
+        for column_N in tokens_NP.T:
+            present_V = np.bincount(column_N) > 0
+            codes.append((np.cumsum(present_V) - 1)[column_N[rows_N]])
+            self.tokens.append(np.flatnonzero(present_V))  # the token of each code
+        self.kinds_P = np.array([len(tokens) for tokens in self.tokens])
+        kind = np.uint8 if self.kinds_P.max() <= 256 else np.uint16 if self.kinds_P.max() <= 65_536 else np.int32
+        self.codes_PN: IntArray = np.array(codes, dtype=kind)
+        self.codes_NP: IntArray = np.ascontiguousarray(self.codes_PN.T)
+        self.samples = len(rows_N)
+        self._first: SampleTable | None = None
+        self.fixed_length = bool((lengths_N == self.targets).all())
+        self.lengths_N = lengths_N
+        # Each agreement weighs by how rare the shared token is, so that frequent tokens do not decide.
+        self.weights = [
+            (self.samples / (len(tokens) * np.bincount(codes_N, minlength=len(tokens)))).astype(np.float32)
+            for tokens, codes_N in zip(self.tokens, self.codes_PN, strict=True)
+        ]
+        self._groups: dict[Positions, tuple[NDArray[np.int64], int]] = {}
+        self._counts: dict[tuple[Positions, int], Count] = {}
+
+    @property
+    def first(self) -> "SampleTable":
+        """The first few samples alone."""
+        if self._first is None:
+            few = copy.copy(self)
+            few.samples = min(self.samples, _FEW)
+            few.codes_PN = np.ascontiguousarray(self.codes_PN[:, : few.samples])
+            few.codes_NP, few.lengths_N = self.codes_NP[: few.samples], self.lengths_N[: few.samples]
+            few._groups, few._counts = {}, {}
+            self._first = few
+        return self._first
+
+    def has(self, target: int) -> NDArray[np.bool_]:
+        """has_N: which samples are long enough to have the target."""
+        has_N: NDArray[np.bool_] = self.lengths_N > target
+        return has_N
+
+    def groups(self, positions: Positions) -> tuple[NDArray[np.int64], int]:
+        """group_N of each sample, by its tokens at the positions, and the number of groups."""
+        if positions not in self._groups:
+            if len(self._groups) >= _CACHED:
+                self._groups.pop(next(iter(self._groups)))
+            group_N, groups = np.zeros(self.samples, dtype=np.int64), 1
+            for position in positions:
+                group_N = group_N * self.kinds_P[position] + self.codes_PN[position]
+                groups *= int(self.kinds_P[position])
+                if groups > self.samples:
+                    group_N, groups = _compressed(group_N, groups)
+            self._groups[positions] = group_N, groups
+        return self._groups[positions]
+
+    def rough_count(self, positions: Positions, target: int) -> Count:
+        """By the first few samples, if they show violations and are enough to tell their rate."""
+        if self.samples > _FEW:
+            count = self.first.count(positions, target)
+            if count.violations and count.informative >= _ENOUGH:
+                return count
+        return self.count(positions, target)
+
+    def count(self, positions: Positions, target: int) -> Count:
+        key = positions, target
+        if key not in self._counts:
+            self._counts[key] = self._count(positions, target)
+        return self._counts[key]
+
+    def _count(self, positions: Positions, target: int) -> Count:
+        group_N, groups = self.groups(positions)
+        target_N = self.codes_PN[self.inputs + target]
+        if not self.fixed_length:
+            has_N = self.has(target)
+            group_N, target_N = group_N[has_N], target_N[has_N]
+        kinds = int(self.kinds_P[self.inputs + target])
+        cell_N = group_N * kinds + target_N
+        if groups * kinds <= _CELLS * self.samples:
+            cells = np.bincount(cell_N, minlength=groups * kinds)
+            cell_C = np.flatnonzero(cells)
+            times_C = cells[cell_C]
+        else:
+            cell_C, times_C = np.unique(cell_N, return_counts=True)
+        group_C, token_C = np.divmod(cell_C, kinds)
+        size_G = np.bincount(group_N, minlength=groups).astype(np.float64)
+        agreeing_G = np.bincount(group_C, times_C * (times_C - 1.0), minlength=groups)
+        ordered_G = size_G * (size_G - 1)
+        counted_G = size_G > 1
+        weight_G = np.minimum(size_G[counted_G] - 1, max(_CAP, _CAPPED // groups))
+        weight = float(weight_G.sum())
+        combinations = int((size_G > 0).sum())
+        if not weight:
+            return Count(combinations, 0, 0, 1.0, 0.0, 0.0)
+        share_G = np.zeros(groups)
+        share_G[counted_G] = weight_G / size_G[counted_G]
+        frequency_T = np.bincount(token_C, share_G[group_C] * times_C, minlength=kinds) / weight
+        varies = 1 - float((frequency_T**2).sum())
+        base_T = np.bincount(token_C, times_C, minlength=kinds) / len(target_N)
+        base = 1 - float((base_T**2).sum())
+        # A sample with one of the target's rare tokens weighs as much more.
+        size_C = size_G[group_C]
+        counted_C = size_C > 1
+        weight_C = (times_C / base_T[token_C])[counted_C]
+        differs_C = 1 - (times_C[counted_C] - 1) / (size_C[counted_C] - 1)
+        rate = float((weight_C * differs_C).sum() / weight_C.sum())
+        pairs, agreeing = round(ordered_G.sum() / 2), round(agreeing_G.sum() / 2)
+        return Count(combinations, pairs, pairs - agreeing, rate, weight * varies, varies / base if base else 1.0)
+
+    def frequency(self, target: int) -> NDArray[np.float64]:
+        """frequency_T of each token of the target."""
+        position = self.inputs + target
+        times_T = np.bincount(self.codes_PN[position][self.has(target)], minlength=int(self.kinds_P[position]))
+        frequency_T: NDArray[np.float64] = np.maximum(times_T, 1) / times_T.sum()
+        return frequency_T
+
+    def base_rate(self, target: int) -> float:
+        """The probability that two samples differ in the target."""
+        return self.count((), target).violation_rate
+
+    def agreeing_pairs(self, positions: Positions, most: int, target: int | None = None) -> NDArray[np.int64]:
+        """pairs_2M of samples that agree at the positions (and have the target), from as many groups as there are."""
+        group_N, groups = self.groups(positions)
+        rows_N = None if self.fixed_length or target is None else np.flatnonzero(self.has(target))
+        if rows_N is not None:
+            group_N = group_N[rows_N]
+        keys_N = group_N.astype(np.uint16) if groups <= 65_536 else group_N  # numpy sorts 16 bits by radix
+        sorted_N = np.argsort(keys_N, kind="stable")
+        ordered_N = group_N[sorted_N]
+        new_N = np.concatenate([[True], ordered_N[1:] != ordered_N[:-1]])
+        rank_N = np.arange(len(ordered_N)) - np.flatnonzero(new_N)[np.cumsum(new_N) - 1]
+        second_M = np.flatnonzero((rank_N > 0) & (rank_N <= max(_CAP, 2 * most // groups)))
+        if len(second_M) > most:
+            second_M = second_M[np.linspace(0, len(second_M) - 1, most).astype(np.int64)]
+        pairs_2M = np.stack([sorted_N[second_M - 1], sorted_N[second_M]])
+        return pairs_2M if rows_N is None else rows_N[pairs_2M]
+
+    def agreement(
+        self, pairs_2M: NDArray[np.int64], columns: NDArray[np.int64] | None = None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
+        """agree_MP of each pair at each position (or the given ones), and the same with the tokens' weights."""
+        one_MP, other_MP = self.codes_NP[pairs_2M[0]], self.codes_NP[pairs_2M[1]]
+        if columns is not None:
+            one_MP, other_MP = one_MP[:, columns], other_MP[:, columns]
+        agree_MP = one_MP == other_MP
+        weighted_MP = np.zeros(agree_MP.shape, dtype=np.float32)
+        for place, position in enumerate(range(self.positions) if columns is None else columns.tolist()):
+            where_K = np.flatnonzero(agree_MP[:, place])
+            weighted_MP[where_K, place] = self.weights[position][one_MP[where_K, place]]
+        return agree_MP, weighted_MP
+
+
+def _distinct(tokens_NP: IntArray, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The first of each kind of row, by a 64-bit hash."""
+    factors_P = rng.integers(1, 2**62, size=tokens_NP.shape[1], dtype=np.int64) | 1
+    hash_N = np.zeros(len(tokens_NP), dtype=np.int64)
+    for factor, column_N in zip(factors_P.tolist(), tokens_NP.T, strict=True):
+        hash_N = (hash_N ^ (column_N + 1)) * factor
+        hash_N ^= hash_N >> 29
+    rows_N: NDArray[np.int64] = np.sort(np.unique(hash_N, return_index=True)[1])
+    return rows_N
+
+
+def _compressed(group_N: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64], int]:
+    """The same groups, numbered without gaps."""
+    if groups <= _CELLS * len(group_N):
+        present_G = np.bincount(group_N, minlength=groups) > 0
+        number_G = np.cumsum(present_G) - 1
+        return number_G[group_N], int(number_G[-1]) + 1
+    present_G, group_N = np.unique(group_N, return_inverse=True)
+    return group_N, len(present_G)
