@@ -9,14 +9,18 @@ from typing import Any, Protocol, final
 import torch
 
 from genorder.data import Splits, encode_for_exploring
+from genorder.dependencies.graph import TargetDependency, is_topological
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import RaceProgress, RaceResult, far_below, race
+from genorder.profiling import RaceProgress, RaceResult, race
 from genorder.search import (
     MOST_PROPOSALS,
+    NO_ORDER,
+    NOTHING_LEARNT,
+    ORDER_FOUND,
     Budget,
     Proposal,
     Search,
@@ -71,7 +75,6 @@ def discover(
     if watcher:
         watcher.proposed(proposed)
 
-    shown = {proposal.order: proposal.loss for proposal in proposed.proposals if proposal.loss is not None}
     proposals = [proposal.order for proposal in proposed.proposals[: discovery.budget.proposals or MOST_PROPOSALS]]
     finalists = deduplicated([*proposals, *beside_proposals(problem, discovery.also)])
     raced = race(
@@ -83,19 +86,20 @@ def discover(
         folder=directory.checkpoints("race"),
         journal=directory.journal,
         workers=discovery.workers,
-        shown=shown,
         on_job=watcher.race if watcher else None,
         stop=stop,
     )
-    standing = surpassing(raced, shown)
-    winner, *tied = undecided(standing or raced, finalists, discovery.config.race.close)
+    found = proposed.details
+    winner, tied = answer(found, raced, finalists, problem.constraints.repaired(given), discovery.config.race.close)
     result: dict[str, Any] = {
+        "verdict": found.get("verdict"),
+        "advice": found.get("advice"),
         "order": list(winner),
         "tied_orders": [list(order) for order in tied],
+        "dependencies": found.get("dependencies", []),
         "strategy": discovery.search.name,
         "proposed": proposed.to_dict(),
         "race": raced.to_dict(),
-        "race_overruled": standing is not None,
         "given_order": list(given),
         "constraints": discovery.constraints.to_dict() if discovery.constraints else None,
         "seed": discovery.seed,
@@ -108,17 +112,23 @@ def discover(
     return result
 
 
-def surpassing(raced: RaceResult, shown: Mapping[Order, float]) -> RaceResult | None:
-    """The race among those whose loss, as the search's own model has `shown`, is far below that of the race's best.
+def answer(
+    found: Mapping[str, Any], raced: RaceResult, finalists: list[Order], given: Order, close: float
+) -> tuple[Order, list[Order]]:
+    """The order, and those that the race could not separate from it.
 
-    None if there are none, or the best is among them. What takes long to learn may not have been learnt when a race
-    ends, and then its best is the best of those that never will be.
+    Where no order is preferred, or nothing was learnt, the given one. Where counting has found the order, the race only
+    chooses among its topological sorts: what takes long to learn may not have been learnt when a race ends.
     """
-    best = raced.contestants[0]
-    standing = [
-        one for one in raced.contestants if far_below(shown.get(one.order), best.losses[-1]) and not one.diverged
-    ]
-    return RaceResult(standing) if standing and best not in standing else None
+    verdict = found.get("verdict")
+    if verdict in (NO_ORDER, NOTHING_LEARNT):
+        return given, []
+    graph = [TargetDependency.from_dict(row) for row in found.get("dependencies", [])]
+    if verdict == ORDER_FOUND and graph and all(one.found_by == "counting" for one in graph):
+        sorts = [one for one in raced.contestants if is_topological(one.order, graph) and not one.diverged]
+        raced = RaceResult(sorts or raced.contestants)
+    winner, *tied = undecided(raced, finalists, close)
+    return winner, tied
 
 
 def undecided(raced: RaceResult, finalists: list[Order], close: float) -> list[Order]:
@@ -188,6 +198,7 @@ def new_problem(
         source=discovery.source,
         profiler=discovery.config.profiler,
         any_order=discovery.config.any_order,
+        mining=discovery.config.mining,
         seed=derive_seed(discovery.seed, "search"),
         journal=directory.journal,
         folder=directory.checkpoints("search"),

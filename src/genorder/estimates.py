@@ -23,7 +23,8 @@ class Estimate:
     """In seconds. Rough: how much scoring and racing can skip is not known yet."""
 
     parts: dict[str, float]  # propose, race, train
-    training: float  # of proposing, what grows with the steps that are trained
+    step: float  # of proposing, one training step
+    steps: int  # of proposing, that are planned
     more_race: float = 0.0  # at most, if the search proposes as many orders as it may
 
     @property
@@ -33,14 +34,13 @@ class Estimate:
     @property
     def besides(self) -> float:
         """Of proposing, what takes as long whatever the steps."""
-        return self.parts["propose"] - self.training
+        return self.parts["propose"] - self.step * self.steps
 
     def more(self, runs: Sequence[PlannedRun]) -> float:
         """How much longer it may take at most, if the trainings of these runs are late to settle and many orders are
         proposed.
         """
-        steps = sum(run.steps for run in runs)
-        return self.more_race + (self.training * sum(run.more_steps for run in runs) / steps if steps else 0.0)
+        return self.more_race + self.step * sum(run.more_steps for run in runs)
 
 
 def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
@@ -59,8 +59,8 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
         if not discovery.config.profiler.exact:
             scoring /= _RACING_SAVES[discovery.config.profiler.told]
         besides = scoring * sum(run.candidates for run in runs)
-    training = step * sum(run.steps for run in runs)
-    parts = {"propose": training + besides}
+    steps = sum(run.steps for run in runs)
+    parts = {"propose": step * steps + besides}
     racer = dataclasses.replace(final, config=discovery.config.race_run())
     race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
     beside = len(beside_proposals(problem, discovery.also))
@@ -71,9 +71,10 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
     parts["race"] = race
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
-        steps = trainings * final.config.training.steps
-        parts["train"] = steps * seconds_per_step(final, final.new_model(), budget=1.0)
-    return Estimate(parts, training, more_race=longest - race)
+        parts["train"] = (
+            trainings * final.config.training.steps * seconds_per_step(final, final.new_model(), budget=1.0)
+        )
+    return Estimate(parts, step, steps, more_race=longest - race)
 
 
 def _proposals(search: Search, problem: SearchProblem, runs: Sequence[PlannedRun]) -> tuple[int, int]:
@@ -95,7 +96,7 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
     left = seconds - estimate.parts["race"]
     per_run = estimate.parts["propose"] / max(1, len(runs))
     own = isinstance(discovery.search, OwnModelSearch)
-    least = estimate.besides + estimate.training / max(1, len(runs)) / 2 if own else per_run
+    least = estimate.besides + estimate.step * estimate.steps / max(1, len(runs)) / 2 if own else per_run
     if left < least:
         raise InputError(
             f"--budget {seconds:.0f} s is too small for one profiling run and the race after it, which take about "
@@ -109,7 +110,7 @@ def budget_within(seconds: float, discovery: Discovery, problem: SearchProblem) 
             left -= estimate.more_race
         else:
             proposals, _ = _proposals(discovery.search, problem, runs)
-        steps = sum(run.steps for run in runs) * (left - estimate.besides) / estimate.training
+        steps = (left - estimate.besides) / estimate.step
         return dataclasses.replace(discovery.budget, steps=max(1, int(steps)), proposals=proposals)
     affordable = int(left / per_run) if per_run else len(runs)
     return dataclasses.replace(discovery.budget, runs=min(affordable, discovery.budget.runs or affordable))

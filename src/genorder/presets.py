@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from genorder.dependencies.mining import MiningConfig
 from genorder.models import GPTConfig
 from genorder.profiling import AnyOrderConfig, ProfilerConfig, RaceConfig
 from genorder.training import TrainingConfig
@@ -153,6 +154,7 @@ class DiscoveryConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     samples: SampleSizes
+    mining: MiningConfig
     profiler: ProfilerConfig
     any_order: AnyOrderConfig
     race: RaceConfig
@@ -181,6 +183,7 @@ def _discovery(preset: str) -> Callable[[int | None], DiscoveryConfig]:
         steps = min(profiler.training.steps, _SEARCH_STEPS)
         return DiscoveryConfig(
             samples=final.samples,
+            mining=MiningConfig(),
             # A search profiles many candidates in many runs: those that are surely worse are dropped early.
             profiler=profiler.model_copy(
                 update={

@@ -10,12 +10,13 @@ from typing import Any, cast, final
 
 import torch
 
+from genorder.dependencies.graph import TargetDependency
 from genorder.errors import InputError
 from genorder.evaluation import predict
 from genorder.export import Exported, export_run
 from genorder.models import SavedModel, load_model
 from genorder.orders import Constraints, Order
-from genorder.reports.findings import TargetDependency, dependencies_of, findings_of
+from genorder.reports.findings import dependencies_of, findings_of
 from genorder.store import write_json_atomic
 
 

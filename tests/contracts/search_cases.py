@@ -18,8 +18,10 @@ from genorder.models import GPTConfig
 from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Constraints, Order
 from genorder.profiling import AnyOrderConfig, ProfilerConfig
+from genorder.profiling.any_order import OutwardConfig
 from genorder.search import (
     AnyOrder,
+    Dependencies,
     Evolutionary,
     GlobalLocal,
     RandomSearch,
@@ -38,8 +40,9 @@ SEARCHES: dict[str, Search] = {
     "evolutionary": Evolutionary(population=6, generations=3),
     "evolutionary, separate": Evolutionary(population=4, generations=3, fitness="separate", separate_steps=6),
     "random": RandomSearch(runs=3, candidates=5),
+    "dependencies": Dependencies(rounds=1),  # on so few samples it counts one target, and trains for the others
     "any-order": AnyOrder(rounds=2),
-    "any-order, restarts": AnyOrder(restarts=3, rounds=1),
+    "any-order, restarts": AnyOrder(restarts=2, rounds=1),
     "soft-permutation": SoftPermutation(steps=24),
     "soft-permutation, two-stage": SoftPermutation(variant="two-stage", rounds=2, model_steps=8, entropy_steps=6),
 }
@@ -66,11 +69,14 @@ ANY_ORDER = AnyOrderConfig(
     model=RoutedConfig(width=8, hidden=16),
     training=TrainingConfig(steps=24, batch_size=16, learning_rate=5e-3, warmup_steps=2),
     groups=4,
+    graph_steps=4,
+    outward=OutwardConfig(batch_size=16, most=1.0),
 )
+SAMPLES = 100
 
 
 @cache
-def square(length: str, samples: int = 300) -> tuple[EncodedDataset, EncodedDataset]:
+def square(length: str, samples: int = SAMPLES) -> tuple[EncodedDataset, EncodedDataset]:
     splits = task_splits(make_task("square", length), train=samples, validation=60, test=1).splits
     train, validation = (
         encode(split, input_width=splits.input_width, target_width=splits.target_width)
@@ -86,7 +92,7 @@ def relabelled(encoded: EncodedDataset, columns: Order) -> EncodedDataset:
 
 @contextmanager
 def open_problem(
-    folder: Path, *, length: str = "4", samples: int = 300, columns: Order | None = None, **options: Any
+    folder: Path, *, length: str = "4", samples: int = SAMPLES, columns: Order | None = None, **options: Any
 ) -> Iterator[SearchProblem]:
     """A problem with a journal and checkpoints of its own; the same folder again continues it."""
     folder.mkdir(parents=True, exist_ok=True)

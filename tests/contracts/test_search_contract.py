@@ -37,6 +37,12 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+@pytest.fixture(autouse=True)
+def _few_sorts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a graph: thousands are drawn otherwise, for a second."""
+    monkeypatch.setattr("genorder.search.linearise._MOST_CHOICES", 1_000)
+
+
 def settings_of(search: Search) -> dict[str, Any]:
     return {field.name: getattr(search, field.name) for field in fields(search)}  # type: ignore[arg-type]
 
@@ -64,9 +70,10 @@ def test_proposals_are_orders(search: Search, tmp_path: Path) -> None:
     names = [stage.name for stage in result.stages]
     assert names
     assert len(set(names)) == len(names)
+    assert result.stages[-1].best
     for stage in result.stages:
         assert 1 <= stage.kept <= stage.candidates
-        assert 1 <= len(stage.best) <= stage.candidates
+        assert len(stage.best) <= stage.candidates
         assert all(seconds >= 0 for seconds in stage.seconds.values())
         assert all(sorted(proposal.order) == [0, 1, 2, 3] for proposal in stage.best)
     assert json.loads(json.dumps(result.to_dict(), allow_nan=False)) == result.to_dict()
@@ -158,10 +165,11 @@ def test_the_budget_is_kept_and_the_plan_holds(search: Search, tmp_path: Path, b
         result = search.propose(problem)
         planned = {run.name: run for run in plan}
         assert len(planned) == len(plan)
-        assert all(run.candidates >= 1 and run.steps >= 1 for run in plan)
+        assert all(run.candidates >= 1 and run.steps + run.more_steps >= 1 for run in plan)
         assert problem.runs <= min(len(plan), budget.runs or math.inf)
+        most = max((run.candidates for run in plan), default=1)
         for stage in result.stages:
-            assert stage.candidates <= planned[stage.name].candidates
+            assert stage.candidates <= (planned[stage.name].candidates if stage.name in planned else most)
             assert stage.candidates <= (budget.candidates or math.inf)
         assert result.proposals
 
@@ -196,13 +204,13 @@ def test_targets_of_several_lengths_are_searched_or_refused_at_once(search: Sear
 @pytest.mark.parametrize("constraints", CONSTRAINTS.values(), ids=CONSTRAINTS)
 def test_every_proposal_is_allowed(search: Search, tmp_path: Path, constraints: Constraints) -> None:
     with open_problem(tmp_path, constraints=constraints) as problem:
-        planned = {run.name: run for run in search.plan(problem)}
+        planned = search.plan(problem)
         result = search.propose(problem)
         assert problem.runs <= len(planned)
     orders = [proposal.order for proposal in result.proposals]
     assert 1 <= len(orders) == len(set(orders))
     for stage in result.stages:
-        assert 1 <= stage.kept <= stage.candidates <= planned[stage.name].candidates
+        assert 1 <= stage.kept <= stage.candidates
         assert len({proposal.order for proposal in stage.best}) == len(stage.best)
         orders += [proposal.order for proposal in stage.best]
     assert all(sorted(order) == [0, 1, 2, 3] for order in orders)

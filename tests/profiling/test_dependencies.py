@@ -9,6 +9,7 @@ import torch
 from any_order_helpers import random_oracle, shortened, task_data, trained_oracle
 from profiling_helpers import random_data
 
+from genorder.dependencies.graph import TargetDependency
 from genorder.orders import Order, cost_ratio
 from genorder.profiling import AnyOrderConfig, dependencies
 from genorder.profiling.any_order import (
@@ -18,13 +19,12 @@ from genorder.profiling.any_order import (
     routed_model,
 )
 from genorder.profiling.construction import greedy_order, pairwise_gains
-from genorder.profiling.dependencies import Dependency
-from genorder.profiling.dependencies import dependencies as dependencies_of
+from genorder.profiling.dependencies import learned_dependencies
 from genorder.search.reading import graph_order
 from genorder.tasks import TaskData, unhide_order
 
 
-def check_parents(found: list[Dependency], data: TaskData) -> None:
+def check_parents(found: list[TargetDependency], data: TaskData) -> None:
     """y_j from x_j and y_(j-1). The first target is a copy of x_0, which the second may read in its place."""
     graph = data.graph_of_columns()
     first = data.true_of_column.inverse()[0]
@@ -42,22 +42,22 @@ def check_parents(found: list[Dependency], data: TaskData) -> None:
 def test_parents_are_those_of_the_recurrence(task: str, hidden: int | None) -> None:
     data, *_ = task_data(task, "6", hidden)
     oracle = trained_oracle(task, "6", 0, hidden)
-    check_parents(dependencies_of(oracle, data.true_of_column.inverse()), data)
-    check_parents(dependencies_of(oracle, greedy_order(oracle)), data)
+    check_parents(learned_dependencies(oracle, data.true_of_column.inverse()), data)
+    check_parents(learned_dependencies(oracle, greedy_order(oracle)), data)
 
 
 def test_only_targets_before_it_in_the_order_are_parents() -> None:
     oracle = trained_oracle("square", "6")
     for order in (Order.reverse(6), Order((3, 1, 5, 0, 2, 4))):
         step_of = order.inverse()
-        for dependency in dependencies_of(oracle, order):
+        for dependency in learned_dependencies(oracle, order):
             assert all(step_of[parent] < step_of[dependency.target] for parent in dependency.targets)
 
 
 def test_what_is_told_of_a_target() -> None:
     oracle = trained_oracle("square", "6")
     losses_L = oracle.of_order(Order.forward(6)).mean(axis=0)
-    for dependency in dependencies_of(oracle, Order.forward(6)):
+    for dependency in learned_dependencies(oracle, Order.forward(6)):
         names = [f"x{parent}" for parent in dependency.inputs] + [f"y{parent}" for parent in dependency.targets]
         assert set(dependency.loss_without) == set(names)
         rises = list(dependency.loss_without.values())
@@ -73,36 +73,37 @@ def test_a_target_that_reads_nothing_has_no_parents() -> None:
     oracle = random_oracle(random_data(50))
     with torch.no_grad():
         oracle.model.routing_LHP[:, :, -1] = 50.0
-    for dependency in dependencies_of(oracle, Order.forward(4)):
-        assert (dependency.inputs, dependency.targets, dependency.loss_without) == ([], [], {})
+    for dependency in learned_dependencies(oracle, Order.forward(4)):
+        assert (dependency.inputs, dependency.targets, dependency.loss_without) == ((), (), {})
 
 
 def test_positions_taken_as_not_read_hardly_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaving them out saves time and nothing else."""
     oracle = trained_oracle("square", "6")
-    short = dependencies_of(oracle, Order.forward(6))
+    short = learned_dependencies(oracle, Order.forward(6))
     monkeypatch.setattr(dependencies, "READ", 0.0)
-    for one, other in zip(short, dependencies_of(oracle, Order.forward(6)), strict=True):
+    for one, other in zip(short, learned_dependencies(oracle, Order.forward(6)), strict=True):
         assert (one.inputs, one.targets) == (other.inputs, other.targets)
         assert one.loss_without == pytest.approx(other.loss_without, rel=1e-4)
 
 
 @pytest.mark.parametrize("samples", [2, 3, 64])
 def test_few_samples(samples: int) -> None:
-    for dependency in dependencies_of(random_oracle(random_data(samples)), Order.forward(4)):
+    for dependency in learned_dependencies(random_oracle(random_data(samples)), Order.forward(4)):
+        assert dependency.loss is not None
         assert math.isfinite(dependency.loss)
         assert all(map(math.isfinite, dependency.loss_without.values()))
 
 
 def test_targets_of_several_lengths() -> None:
-    found = dependencies_of(random_oracle(random_data(64, fixed=False)), Order.forward(4))
+    found = learned_dependencies(random_oracle(random_data(64, fixed=False)), Order.forward(4))
     assert [dependency.target for dependency in found] == [0, 1, 2, 3]
 
 
 def test_a_constant_column_is_nobodys_parent() -> None:
     encoded = random_data(50)
     encoded.targets_NL[:, 1] = 4
-    for dependency in dependencies_of(random_oracle(encoded), Order.forward(4)):
+    for dependency in learned_dependencies(random_oracle(encoded), Order.forward(4)):
         assert 1 not in dependency.targets
 
 
@@ -129,7 +130,7 @@ def test_orders_of_all_recurrences_at_length_20(task: str) -> None:
 @pytest.mark.parametrize("task", RECURRENCES)
 def test_parents_of_all_recurrences_at_length_20(task: str) -> None:
     data, oracle, order = of_length_20(task)
-    check_parents(dependencies_of(sparsened(oracle, task, "20", order), order), data)
+    check_parents(learned_dependencies(sparsened(oracle, task, "20", order), order), data)
 
 
 def sparsened(oracle: AnyOrderOracle, task: str, length: str, order: Order) -> AnyOrderOracle:
@@ -152,7 +153,7 @@ def test_a_price_on_reading_leaves_what_a_target_is_computed_from() -> None:
     before = model.reading_cost(available_GLP).item()
     fit_any_order(model, train, shortened(200), seed=1, order=order)
     assert model.reading_cost(available_GLP).item() < 0.5 * before
-    check_parents(dependencies_of(AnyOrderOracle(model, validation, 512), order), data)
+    check_parents(learned_dependencies(AnyOrderOracle(model, validation, 512), order), data)
 
 
 def test_reading_costs_what_is_read() -> None:

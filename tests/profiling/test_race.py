@@ -15,7 +15,7 @@ from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest, map_jobs, using_threads
 from genorder.models import GPTConfig
 from genorder.orders import Order
-from genorder.profiling import RaceConfig, RaceResult, far_below, race
+from genorder.profiling import RaceConfig, RaceResult, race
 from genorder.profiling.race_rules import kept_after_round
 from genorder.store import Journal
 from genorder.training import TrainingConfig
@@ -109,50 +109,6 @@ def test_survivors(
     result = run(journal, all_orders(4)[:orders], config, on_job=lambda progress: told.append(progress.round))
     assert [told.count(number) for number in range(3)] == counts
     assert [c.order for c in result.contestants] == sorted(all_orders(4)[:orders], key=lambda o: o.indices)
-
-
-def test_an_order_that_a_search_has_learnt_stays_until_the_end(
-    journal: Journal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As long as nobody in the race has come near what the search's own model has shown."""
-    orders = all_orders(4)[:8]
-    monkeypatch.setattr(RACE, "run_job", lambda job: {"losses": first_comes_first(job), "curve": [], "seconds": 0.0})
-    best = run(journal, orders, SHORT).contestants[0].losses[-1]
-    result = run(journal, orders, SHORT, shown={orders[-1]: 0.4 * best, orders[-2]: 0.6 * best})
-    rounds = {contestant.order: len(contestant.losses) for contestant in result.contestants}
-    assert rounds[orders[-1]] == rounds[orders[0]] == 3
-    assert rounds[orders[-2]] == 1
-
-
-def test_what_is_not_promised_need_not_stay_for_being_close(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is learnt yet, and a search's own model has shown what will be: no need to wait for the others."""
-    orders = all_orders(4)[:8]
-    config = SHORT.model_copy(update={"close": 0.05})
-
-    def nearly_alike(job: Any) -> dict[str, Any]:
-        return {"losses": [10 + 0.01 * orders.index(Order(job.order))] * 200, "curve": [], "seconds": 0.0}
-
-    monkeypatch.setattr(RACE, "run_job", nearly_alike)
-    everybody = run(journal, orders, config)
-    assert {len(contestant.losses) for contestant in everybody.contestants} == {3}
-    result = run(journal, orders, config, shown=dict.fromkeys(orders[2:4], 0.1))
-    rounds = {contestant.order: len(contestant.losses) for contestant in result.contestants}
-    assert [rounds[order] for order in orders] == [3, 3, 3, 3, 1, 1, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("shown", "best", "far"),
-    [
-        (None, 2.0, False),
-        (0.9, 2.0, True),
-        (1.1, 2.0, False),
-        (0.0, 0.11, True),
-        (0.0, 0.09, False),  # nearly everything is learnt: who promises less still need not be waited for
-        (0.05, 0.14, False),
-    ],
-)
-def test_what_is_worth_waiting_for(shown: float | None, best: float, far: bool) -> None:
-    assert far_below(shown, best) is far
 
 
 def test_workers_change_nothing(tmp_path: Path) -> None:
@@ -382,32 +338,22 @@ def test_one_order(journal: Journal) -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "promised", "kept"),
+    ("losses", "kept"),
     [
-        ([1.0, 1.01, 1.04, 1.05], "", [0, 1, 2, 3]),  # nothing learnt yet: all go on
-        ([1.0, 1.2, 1.3, 1.4], "", [0, 1]),  # the better half
-        ([1.0, 1.01, 1.04, 1.3], "", [0, 1, 2]),  # the close ones too
-        ([0.2, 1.7, 1.8, 1.9], "", [0]),  # decided
-        ([1.0, 1.4, 1.6, 1.7], "", [0, 1]),
-        ([1.0, 1.6, 1.7, 1.8], "", [0]),
-        ([0.01, 0.05, 0.08, 0.3], "", [0, 1]),  # nearly zero, all of them: not far apart
-        ([1.0, math.inf, math.inf, math.inf], "", [0]),
-        ([math.inf, math.inf], "", [0, 1]),
-        ([1.0], "", [0]),
-        ([1.0, 1.01, 1.2, 1.7], "  pp", [0, 1, 2, 3]),  # what a search promises is waited for
-        ([1.0, 1.06, 1.07, 1.4], "p  p", [0, 3]),  # until such a one leads: then the better half is of them
-        ([1.0, 1.2, 1.3, 1.4], "pppp", [0, 1, 2, 3]),  # and more of them: losses of short trainings mislead
-        ([1.0, 1.2, 1.3, 1.7], "p  p", [0]),  # unless they are far behind
-        ([1.0, 1.2, 1.3, 1.4], "p   ", [0, 1]),  # and of others, if there is place
-        ([1.0, 1.01, 1.02, 1.03], "ppp ", [0, 1, 2]),  # who leads by chance does not end it for the close ones
-        ([1.0, 1.01, 1.02, 1.03], "   p", [0, 1, 3]),  # the others do not stay for being close
-        ([1.0, 1.001, 1.2, 1.3], "p pp", [0, 1, 2, 3]),  # unless something is learnt already
+        ([1.0, 1.01, 1.04, 1.05], [0, 1, 2, 3]),  # nothing learnt yet: all go on
+        ([1.0, 1.2, 1.3, 1.4], [0, 1]),  # the better half
+        ([1.0, 1.01, 1.04, 1.3], [0, 1, 2]),  # the close ones too
+        ([0.2, 1.7, 1.8, 1.9], [0]),  # decided
+        ([1.0, 1.4, 1.6, 1.7], [0, 1]),
+        ([1.0, 1.6, 1.7, 1.8], [0]),
+        ([0.01, 0.05, 0.08, 0.3], [0, 1]),  # nearly zero, all of them: not far apart
+        ([1.0, math.inf, math.inf, math.inf], [0]),
+        ([math.inf, math.inf], [0, 1]),
+        ([1.0], [0]),
     ],
 )
-def test_who_goes_on(losses: list[float], promised: str, kept: list[int]) -> None:
-    config = SHORT.model_copy(update={"close": 0.05, "far": 0.5})
-    flags = [mark == "p" for mark in promised.ljust(len(losses))]
-    assert kept_after_round(losses, flags, config) == kept
+def test_who_goes_on(losses: list[float], kept: list[int]) -> None:
+    assert kept_after_round(losses, SHORT.model_copy(update={"close": 0.05, "far": 0.5})) == kept
 
 
 def test_a_race_of_nobody() -> None:

@@ -2,7 +2,8 @@
 
 from reports_helpers import COUNTED, judged, known_run, of_an_earlier_version
 
-from genorder.reports.findings import TargetDependency, recipe
+from genorder.dependencies.graph import TargetDependency
+from genorder.reports.findings import recipe
 from genorder.results import DiscoveryResult
 
 

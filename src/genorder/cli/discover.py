@@ -44,7 +44,7 @@ _UNITS = {"s": 1, "m": 60, "h": 3600}
 @options.with_run_options(hidden=True, board=True)
 def discover(
     asked: options.Asked,
-    strategy: Annotated[str, typer.Option(help=f"{', '.join(STRATEGY_NAMES)}; auto is any-order.")] = AUTO,
+    strategy: Annotated[str, typer.Option(help=f"{', '.join(STRATEGY_NAMES)}; auto is dependencies.")] = AUTO,
     init: Annotated[
         str | None, typer.Option(help="Orders to start from: random, sort, block, topo, vars, or a JSON FILE.")
     ] = None,
@@ -136,7 +136,9 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.parts.items())
     more = _more(estimate.more(runs))
     total = duration(estimate.total)
-    say(f"{run.discovery.search.name}: {count_of(len(runs), 'run')}; about {total} in all ({parts}){more}")
+    trainings = [each for each in runs if each.steps]
+    how = f": {count_of(len(trainings), 'run')}" if trainings else ""
+    say(f"{run.discovery.search.name}{how}; about {total} in all ({parts}){more}")
     if not run.discovery.explore_only:
         final = run.discovery.config.final
         say(
@@ -179,7 +181,9 @@ def _show_plan(plan: dict[str, Any]) -> None:
 
 def _more(seconds: float) -> str:
     return (
-        f"; up to {duration(seconds)} more if the search is late to settle, or proposes many orders" if seconds else ""
+        f"; up to {duration(seconds)} more if a model must be trained to propose, or many orders race"
+        if seconds
+        else ""
     )
 
 

@@ -1,5 +1,1 @@
-"""Which positions determine each target, with evidence."""
-
-from genorder.dependencies.mining import Determinant, Mined, MiningConfig, mine_dependencies
-
-__all__ = ["Determinant", "Mined", "MiningConfig", "mine_dependencies"]
+"""Which positions determine each target, with evidence: mined by counting (mining.py), in one graph (graph.py)."""

@@ -13,7 +13,6 @@ P positions: the inputs, then the targets, then one that is always available and
 """
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -32,7 +31,6 @@ class RoutedConfig(BaseModel):
 
 
 _ROUTING_SCALE = 0.1  # of the first routing logits: every position is read a little
-_DECIDED = 8.0  # a routing logit of a slot that reads one position and hardly any other
 _TINY = 1e-9  # keeps the gradient of an entropy finite where a weight is zero
 
 
@@ -67,12 +65,6 @@ class RoutedModel(nn.Module):
     def fresh_routing(self, rng: torch.Generator) -> Tensor:
         """routing_LHP of a model that has not been trained."""
         return _ROUTING_SCALE * torch.randn(self.routing_LHP.shape, generator=rng)
-
-    @torch.no_grad()
-    def read_only(self, target: int, positions: Sequence[int]) -> None:
-        """Let the slots of a target read these, one each as far as they go, and the others nothing."""
-        for slot, routing_P in enumerate(self.routing_LHP[target]):
-            routing_P[positions[slot] if slot < len(positions) else -1] += _DECIDED
 
     @torch.no_grad()
     def slot_weights(self, available_GLP: Tensor) -> Tensor:

@@ -3,7 +3,7 @@
 from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders
 from genorder.profiling.race import Contestant, RaceProgress, RaceResult, race
-from genorder.profiling.race_rules import RaceConfig, far_below, race_steps
+from genorder.profiling.race_rules import RaceConfig, race_steps
 from genorder.profiling.scoring import (
     RacingConfig,
     Scores,
@@ -24,7 +24,6 @@ __all__ = [
     "RacingConfig",
     "Scores",
     "exact_scores",
-    "far_below",
     "plain_scores",
     "profile_orders",
     "race",

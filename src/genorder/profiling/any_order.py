@@ -19,7 +19,6 @@ from genorder.data import EncodedDataset
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig, RoutedModel
 from genorder.orders import Order
-from genorder.profiling.agreement import AgreementConfig
 from genorder.seeding import derive_seed, numpy_generator, torch_generator
 from genorder.training import CheckpointFolder, Progress, ProgressReporter, TrainingConfig, fit
 
@@ -59,7 +58,6 @@ class AnyOrderConfig(BaseModel):
     graph_steps: int = Field(default=200, ge=0)  # in the order found, with a price on reading, before the graph is read
     reading_price: float = Field(default=0.02, ge=0)  # in loss, of each position that a target reads
     outward: OutwardConfig = OutwardConfig()
-    agreement: AgreementConfig = AgreementConfig()
 
     def outward_training(self) -> TrainingConfig:
         changed = {"batch_size": self.outward.batch_size, "learning_rate": self.outward.learning_rate}

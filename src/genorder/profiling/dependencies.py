@@ -5,12 +5,11 @@ samples. Axes: N samples, L targets, P positions.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import final
 
 import numpy as np
 import torch
 
+from genorder.dependencies.graph import TargetDependency
 from genorder.orders import Order
 from genorder.profiling.any_order import READ, AnyOrderOracle, available_before
 
@@ -19,20 +18,8 @@ _POINTED_SHARE = 0.5  # of an even share of the inputs, of which a pointer reads
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
 
 
-@final
-@dataclass(frozen=True)
-class Dependency:
-    target: int
-    inputs: list[int]  # positions of the input, strongest first
-    targets: list[int]  # of the targets before it in the order, strongest first
-    loss: float  # with all of them
-    loss_without: dict[str, float]  # rise of the loss when that position is broken, by "x3" or "y5"
-
-
-def dependencies(
-    oracle: AnyOrderOracle, order: Order, sources: Sequence[Sequence[int]] | None = None
-) -> list[Dependency]:
-    """The parents of every target, when they are emitted in this order: its `sources`, where these are known."""
+def learned_dependencies(oracle: AnyOrderOracle, order: Order) -> list[TargetDependency]:
+    """The parents of every target, when they are emitted in this order."""
     model = oracle.model
     inputs, targets = model.inputs, model.targets
     oracle = oracle.on_fewer_samples()
@@ -52,23 +39,23 @@ def dependencies(
             risen_NM = broken.losses(available_LP[readers_M], readers_M) - whole_NL[:, readers_M.cpu().numpy()]
             rise_PL[position, readers_M.cpu().numpy()] = risen_NM.mean(axis=0)
             error_PL[position, readers_M.cpu().numpy()] = risen_NM.std(axis=0, ddof=1) / np.sqrt(count)
-    if sources is None:
-        share = min(_PARENT_SHARE, _POINTED_SHARE / max(1, inputs)) if model.config.pointer else _PARENT_SHARE
-        enough_PL = (rise_PL >= share * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
-        sources = [enough_PL[:, target].nonzero()[0].tolist() for target in range(targets)]
+    share = min(_PARENT_SHARE, _POINTED_SHARE / max(1, inputs)) if model.config.pointer else _PARENT_SHARE
+    enough_PL = (rise_PL >= share * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
     return [
-        _dependency(target, parents, rise_PL[:, target], float(whole_NL[:, target].mean()), inputs)
-        for target, parents in enumerate(sources)
+        _dependency(target, enough_PL[:, target].nonzero()[0].tolist(), rise_PL[:, target], whole_NL[:, target], inputs)
+        for target in range(targets)
     ]
 
 
-def _dependency(target: int, parents: Sequence[int], rise_P: np.ndarray, loss: float, inputs: int) -> Dependency:
+def _dependency(
+    target: int, parents: Sequence[int], rise_P: np.ndarray, loss_N: np.ndarray, inputs: int
+) -> TargetDependency:
     parents = sorted(parents, key=lambda p: -rise_P[p])
     names = {p: f"x{p}" if p < inputs else f"y{p - inputs}" for p in parents}
-    return Dependency(
-        target,
-        [p for p in parents if p < inputs],
-        [p - inputs for p in parents if p >= inputs],
-        loss,
-        {names[p]: float(rise_P[p]) for p in parents},
+    return TargetDependency(
+        target=target,
+        inputs=tuple(p for p in parents if p < inputs),
+        targets=tuple(p - inputs for p in parents if p >= inputs),
+        loss=float(loss_N.mean()),
+        loss_without={names[p]: float(rise_P[p]) for p in parents},
     )

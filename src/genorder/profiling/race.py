@@ -9,11 +9,10 @@ result depends on nothing else, so a race can be continued, or spread over worke
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -25,7 +24,7 @@ from genorder.errors import InputError
 from genorder.execution import StopRequest, map_jobs, usable_cores
 from genorder.orders import Order
 from genorder.profiling.race_jobs import RaceJob, keep_data, run_job
-from genorder.profiling.race_rules import RaceConfig, far_below, kept_after_round, race_steps
+from genorder.profiling.race_rules import RaceConfig, kept_after_round, race_steps
 from genorder.profiling.scoring import compare_with_best, finite_or_none, means_and_errors
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint
@@ -104,13 +103,11 @@ def race(
     folder: Path,
     journal: Journal,
     workers: int | None = None,
-    shown: Mapping[Order, float] = MappingProxyType({}),
     on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> RaceResult:
     """Race the orders; `on_job` is told how far it is. Finished jobs are in the journal.
 
-    `shown` are losses that a search's own model has reached in orders: while they are `far_below`, it waits for those.
     `workers` processes share the jobs; None: one per thread that this process uses, and at most one per core. Raises
     InputError for no orders.
     """
@@ -159,8 +156,7 @@ def race(
         if number + 1 == len(config.round_steps):
             break
         losses = [outcomes[order][-1]["loss"] for order in running]
-        promised = [far_below(shown.get(order), losses[0]) for order in running]
-        kept = {running[place] for place in kept_after_round(losses, promised, config)}
+        kept = {running[place] for place in kept_after_round(losses, config)}
         left_after |= {order: number for order in running if order not in kept}
         running = [order for order in running if order in kept]
         if len(running) == 1:  # decided

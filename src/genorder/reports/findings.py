@@ -4,9 +4,10 @@ Results of earlier versions lack some keys. They are filled in here, so that eve
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from dataclasses import dataclass
+from typing import Any, final
 
+from genorder.dependencies.graph import FoundBy, TargetDependency
 from genorder.reports.wording import count_of, percent
 
 ORDER_FOUND, NO_ORDER, NOTHING_LEARNT = "order found", "no order preferred", "nothing learnt"
@@ -14,42 +15,6 @@ NOT_SETTLED, CONSTANT = "not settled", "constant targets"
 _KEEPS_GIVEN = (NO_ORDER, NOTHING_LEARNT, CONSTANT)
 _RUN = 4  # consecutive inputs that are written as a range: x0-x3
 _RARE = 0.0005  # share of pairs that `percent` would round to zero
-
-FoundBy = Literal["counting", "model", "none"]
-
-
-@final
-@dataclass(frozen=True, kw_only=True)
-class TargetDependency:
-    """The tokens that a target is computed from, and the evidence for it."""
-
-    target: int  # stored column
-    inputs: tuple[int, ...] = ()  # positions
-    targets: tuple[int, ...] = ()  # stored columns
-    found_by: FoundBy = "model"
-    pairs: int | None = None  # counting: pairs of samples that agree on the determinant, and could differ in the target
-    violations: int | None = None  # counting: of these pairs, how many differ in the target
-    pointer: bool = False  # one of the inputs, chosen by the other tokens
-    loss: float | None = None  # model: of the target, given these tokens
-    loss_without: Mapping[str, float] = field(default_factory=dict)  # model: rise of the loss by broken token: x3, y5
-
-    @staticmethod
-    def from_dict(row: Mapping[str, Any]) -> "TargetDependency":
-        return TargetDependency(
-            target=row["target"],
-            inputs=tuple(row["inputs"]),
-            targets=tuple(row["targets"]),
-            found_by=row.get("found_by", "model"),
-            pairs=row.get("pairs"),
-            violations=row.get("violations"),
-            pointer=bool(row.get("pointer")),
-            loss=row.get("loss"),
-            loss_without=row.get("loss_without") or {},
-        )
-
-    @property
-    def violation_rate(self) -> float | None:
-        return None if self.violations is None or not self.pairs else self.violations / self.pairs
 
 
 @final
@@ -98,7 +63,8 @@ def recipe(dependency: TargetDependency, target: Callable[[int], str], source: C
     if dependency.found_by == "none":
         told = "not determined by other tokens"
     elif dependency.pointer:
-        told = f"one of {', '.join(inputs)}, chosen by {', '.join(targets) or 'the others'}"
+        choosers = [*(source(position) for position in dependency.choosers), *targets]
+        told = f"one of {', '.join(inputs)}, chosen by {', '.join(choosers) or 'the others'}"
     else:
         told = ", ".join([*inputs, *targets]) or (
             "nothing: constant" if dependency.found_by == "counting" else "nothing"

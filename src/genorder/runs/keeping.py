@@ -129,8 +129,10 @@ def race_told(progress: RaceProgress) -> dict[str, Any]:
 def _named(result: dict[str, Any], names: Names) -> dict[str, Any]:
     """The result with the user's own names, also of a finished run whose names have changed since."""
     named = {**result, **names.to_dict()}
-    if names.targets and "order" in result:
-        named["order_in_names"] = [names.targets[column] for column in result["order"]]
+    if "order" in result:
+        named["order_in_names"] = [
+            names.targets[column] if names.targets else f"y{column}" for column in result["order"]
+        ]
     return named
 
 

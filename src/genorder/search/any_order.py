@@ -3,20 +3,18 @@
 One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If counting shows that a few tokens determine every target, and the order
-does not follow that, another model trains in one that does (see profiling/determination.py). Otherwise, if the two
+model, with their standard errors, rank them. If the two
 agree on an order that matters, but much is left to predict, the model trains on. If they disagree beyond the noise, or
 nothing has been learnt yet, another model works outwards from the inputs (see profiling/outward.py), then one that can
 also follow a pointer from one token to another; if neither gets there, the first trains on. At last the best of them
 trains for a while in the order found, paying for what it reads, so that it shows what each target is computed from and
-nothing else; other sorts of that graph go to the race, as learnability may differ (see graph_sorts.py).
+nothing else; other sorts of that graph go to the race, as learnability may differ (see linearise.py).
 """
 
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
@@ -26,7 +24,6 @@ from genorder.analysis import pairs_in_sequence
 from genorder.errors import InputError
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderOracle, fit_any_order, routed_model, with_steps
-from genorder.profiling.determination import counting_seconds
 from genorder.search.base import (
     MOST_PROPOSALS,
     OwnModelSearch,
@@ -36,7 +33,6 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.counted import Counted, count_sources
 from genorder.search.rounds import Round, Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
@@ -72,8 +68,7 @@ class AnyOrder(OwnModelSearch):
     def seconds_besides(self, problem: SearchProblem) -> float:
         if problem.only_order:
             return 0.0
-        counting = counting_seconds(problem.train, problem.any_order.agreement)
-        return counting + self._models(problem) * self._constructing_seconds(problem)
+        return self._models(problem) * self._constructing_seconds(problem)
 
     def _constructing_seconds(self, problem: SearchProblem) -> float:
         """By the time that the losses of all targets take, of which there are some for each target."""
@@ -89,8 +84,7 @@ class AnyOrder(OwnModelSearch):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
-        # An order that is counted takes the place of all the rounds that would come after it, and fewer steps.
-        first, *more = (planned.steps for planned in self._rounds(problem) if planned.kind != "determined")
+        first, *more = (planned.steps for planned in self._rounds(problem))
         most = first + sum(steps for steps in more if fits(first + steps, share))
         settled, longest = (
             steps + config.graph_steps * fits(steps + config.graph_steps, share)
@@ -121,8 +115,7 @@ class AnyOrder(OwnModelSearch):
         self.check(problem)
         if problem.only_order:
             return SearchResult([Proposal(problem.only_order)], [])
-        counted = cache(lambda: count_sources(problem))  # once, and not at all if everything is known from before
-        models = [self._profile(problem, number, counted) for number in range(self._models(problem))]
+        models = [self._profile(problem, number) for number in range(self._models(problem))]
         best = min(models, key=lambda model: model["proposals"][0]["loss"])
         ranked = (best, *(model for model in models if model is not best))
         # The first of each model, before others of the best: all of them are raced.
@@ -135,12 +128,12 @@ class AnyOrder(OwnModelSearch):
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:
             unique.setdefault(proposal.order, proposal)
-        told = ("verdict", "advice", "dependencies", "variables", "emissions", "gains", "losses", "steps")
+        told = ("verdict", "advice", "dependencies", "emissions", "gains", "losses", "steps")
         details = {name: best[name] for name in told if name in best}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)
 
-    def _profile(self, problem: SearchProblem, number: int, counted: Callable[[], Counted]) -> dict[str, Any]:
+    def _profile(self, problem: SearchProblem, number: int) -> dict[str, Any]:
         """One model, from its first training to what was read off it."""
         name = f"any-order {number + 1}"
         seed = derive_seed(problem.seed, "any-order", number)
@@ -154,22 +147,16 @@ class AnyOrder(OwnModelSearch):
         }
         problem.spend_run(name)
         folder = problem.folder_of(name, described)
-        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder, counted))
+        found = problem.timed(name, described, lambda: self._train(problem, name, seed, folder))
         shutil.rmtree(folder, ignore_errors=True)
         best = [Proposal.from_dict(row) for row in found["proposals"]]
         seconds = {"train": found["train_seconds"], "construct": found["construct_seconds"]}
         problem.finish_stage(Stage(name, found["constructed"], len(best), best, seconds))
         return found
 
-    def _train(
-        self, problem: SearchProblem, name: str, seed: int, folder: Path, counted: Callable[[], Counted]
-    ) -> dict[str, Any]:
-        started = time.monotonic()
-        known = counted()
-        counting = time.monotonic() - started
-        rounds = Rounds(problem, name, seed, folder, self._share(problem), known)
-        found = rounds.run(self._rounds(problem), self._orders(problem))
-        return {**found, "construct_seconds": found["construct_seconds"] + counting}
+    def _train(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
+        rounds = Rounds(problem, name, seed, folder, self._share(problem))
+        return rounds.run(self._rounds(problem), self._orders(problem))
 
 
 def _agreement(orders: Sequence[Order]) -> float:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, final
 import torch
 
 from genorder.data import EncodedDataset
+from genorder.dependencies.mining import MiningConfig
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
@@ -138,6 +139,7 @@ class SearchProblem:
     journal: Journal
     folder: Path  # for checkpoints
     any_order: AnyOrderConfig = field(default_factory=AnyOrderConfig)
+    mining: MiningConfig = field(default_factory=MiningConfig)
     budget: Budget = field(default_factory=Budget)
     constraints: Constraints = field(default_factory=Constraints)  # that every candidate meets
     on_stage: Callable[[Stage], None] | None = None

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from genorder.orders import Constraints, Order, Units, deduplicated
 from genorder.profiling.any_order import AnyOrderOracle
 from genorder.profiling.construction import Gains, greedy_order, least_loss_first, pairwise_gains
-from genorder.profiling.determination import Determination
 from genorder.profiling.scoring import compare_with_best, errors_for
 
 if TYPE_CHECKING:
     import networkx
 
-NOTHING_LEARNT = "nothing learnt"  # a verdict
+# The verdicts of a search.
+ORDER_FOUND, NO_ORDER = "order found", "no order preferred"
+NOTHING_LEARNT, NOT_SETTLED = "nothing learnt", "not settled"
 _EDGE_SHARE = 0.25  # of the best gain into a target, that an edge of the graph must have
 _EDGE_ERRORS = 4.0  # standard errors that it must exceed
 _RANDOM_ORDERS = 8  # against which a constructed order is compared
@@ -39,7 +40,6 @@ class Reading:
     gains: Gains | None
     before: float | None  # loss of the best order after the round before
     outward: bool = False  # the model has worked outwards from the inputs, and knows nothing of random orders
-    determination: Determination | None = None  # by counting: in the best order, each target is determined
 
     @property
     def best(self) -> float:
@@ -53,7 +53,7 @@ class Reading:
     @property
     def learnt(self) -> bool:
         least = max(_noise_of(self.losses_CN[0]), _LEARNT_SHARE * self.blind)
-        return bool(self.determination) or self.blind - self.best > least
+        return self.blind - self.best > least
 
     @property
     def converged(self) -> bool:
@@ -63,8 +63,6 @@ class Reading:
     @property
     def preferred(self) -> bool:
         """Does the order beat the others, beyond the noise?"""
-        if self.determination:
-            return self.determination.needs(self.orders[0])
         return bool(self._gained_N.mean() > max(_noise_of(self._gained_N), _LEARNT_SHARE * self.blind))
 
     @property
@@ -79,7 +77,7 @@ class Reading:
     @property
     def settled(self) -> bool:
         """More training would not change the answer, as far as can be told."""
-        if self.blind == 0 or self.determination:
+        if self.blind == 0:
             return True
         solved = self.best <= _SOLVED_SHARE * self.blind
         return (
@@ -153,19 +151,8 @@ def read_outward(
     return Reading(ranked, losses_CN[ranking], others_CN, blind, None, None, outward=True)
 
 
-def read_determined(
-    oracle: AnyOrderOracle, order: Order, determination: Determination, blind: float, random_CN: NDArray[np.float64]
-) -> Reading:
-    """What a model says that was trained in an order in which each target is determined; see `read_outward`."""
-    losses_CN = oracle.mean_of_order(order)[None]
-    return Reading([order], losses_CN, random_CN, blind, None, None, outward=True, determination=determination)
-
-
 def chosen(readings: Sequence[Reading]) -> Reading:
-    """What is determined; else the best, or one that is hardly worse and settled."""
-    for reading in readings:
-        if reading.determination:
-            return reading
+    """The best, or one that is hardly worse and settled."""
     least = min(reading.best for reading in readings)
     near = [reading for reading in readings if reading.best - least <= _LEARNT_SHARE * reading.blind]
     return min(near, key=lambda reading: (not reading.settled, reading.best))
@@ -211,46 +198,34 @@ def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
 def verdict(reading: Reading) -> tuple[str, str]:
     """In two or three words, and in a sentence for the user."""
     if reading.blind == 0:
-        return "constant targets", "Every target is the same in all samples: any order will do."
+        return NO_ORDER, "Every target is the same in all samples: any order will do."
     if not reading.learnt:
         return NOTHING_LEARNT, (
             "The profiler predicts the targets no better than by their frequencies, in any order: they may be random, "
             "or harder than it can learn in this time. Try more steps (--set any_order.training.steps) or more data."
         )
     if not reading.settled:
-        return "not settled", (
+        return NOT_SETTLED, (
             "The loss was still falling, or different constructions still differ in loss: the order may be improved by "
             "more rounds (--set search.rounds), more steps (--set any_order.training.steps) or more restarts "
             "(--set search.restarts)."
         )
-    if not reading.preferred and reading.determination:
-        return "no order preferred", (
-            "The inputs alone determine every target, by as few tokens as with other targets among them (counted, not "
-            "trained): the order does not seem to matter."
-        )
     if not reading.preferred:
         other = "from the inputs alone or in a random order" if reading.outward else "in a random order"
-        return "no order preferred", (
+        return NO_ORDER, (
             f"The targets can be predicted, but as well {other} as in the constructed one: the order does not "
             "seem to matter."
         )
-    if reading.determination:
-        sources = reading.determination.along(reading.orders[0])
-        assert sources is not None  # by which the order was made
-        return "order found", (
-            f"In this order every target is determined by at most {max(len(s.positions) for s in sources)} of the "
-            f"tokens before it: counted in {min(s.pairs for s in sources):,} or more pairs of samples each."
-        )
     if reading.outward:
-        return "order found", (
+        return ORDER_FOUND, (
             "Working outwards from the inputs, the targets became predictable once those before them were known."
         )
     if not reading.agreed:
-        return "order found", (
+        return ORDER_FOUND, (
             "In this order nearly nothing is left that is not predicted, and it beats random ones beyond the noise; "
             "other constructions were worse."
         )
-    return "order found", "The constructions agree, and the order beats random ones beyond the noise."
+    return ORDER_FOUND, "The constructions agree, and the order beats random ones beyond the noise."
 
 
 def _noise_of(values_N: NDArray[np.float64]) -> float:

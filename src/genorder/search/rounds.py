@@ -4,23 +4,20 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, final
 
+from genorder.dependencies.graph import TargetDependency
 from genorder.models.routed import RoutedModel
-from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
 from genorder.profiling.blind import blind_loss, blind_losses
-from genorder.profiling.dependencies import Dependency, dependencies
-from genorder.profiling.lines import Lines, Reads, find_lines
+from genorder.profiling.dependencies import learned_dependencies
 from genorder.profiling.margins import emissions
 from genorder.profiling.outward import fit_outward
 from genorder.search.base import SearchProblem
-from genorder.search.counted import Counted
-from genorder.search.graph_sorts import regular_sort, topological_sorts
-from genorder.search.periodic_sorts import periodic_sorts
-from genorder.search.reading import Reading, chosen, proposals, read, read_determined, read_outward, reading_to_dict
+from genorder.search.linearise import linearise
+from genorder.search.reading import Reading, chosen, proposals, read, read_outward, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder, ProgressReporter
 
@@ -29,7 +26,7 @@ from genorder.training import CheckpointFolder, ProgressReporter
 @dataclass(frozen=True)
 class Round:
     steps: int  # at most, if it works outwards
-    kind: str = "random"  # orders; or "determined", in the order that was counted; or "outward" from the inputs
+    kind: str = "random"  # orders; or "outward" from the inputs
     pointer: bool = False  # of the model
 
 
@@ -48,7 +45,6 @@ class Rounds:
         seed: int,
         folder: Path,
         share: int | None,
-        counted: Counted,
     ) -> None:
         self._problem, self._name, self._seed, self._folder, self._share = problem, name, seed, folder, share
         self._config = problem.any_order
@@ -59,8 +55,6 @@ class Rounds:
         self._readings: dict[Reading, AnyOrderOracle] = {}
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._watch = ProgressReporter(problem.on_progress, problem.stop)
-        self._determination, self._counted, self._in_turns = counted.determination, counted.orders, counted.in_turns
-        self._determined = counted.orders[0] if counted.orders else None
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -70,25 +64,14 @@ class Rounds:
 
     def run(self, planned: Sequence[Round], most_orders: int) -> dict[str, Any]:
         """Until it is settled; then what was found, with at most so many orders."""
-        left = [each for each in planned if self._determined or each.kind != "determined"]
+        left = list(planned)
         for number in range(len(left)):
-            each = self._shortened(next_of(left, self._last))
+            each = next_of(left, self._last)
             if each.steps and fits(self._steps + each.steps, self._share):
                 self._take(each, number, most_orders)
                 if chosen(list(self._readings)).settled:
                     break
         return self._found(most_orders)
-
-    def _shortened(self, each: Round) -> Round:
-        """Who is told what to read needs few steps: those that are left will do."""
-        if each.kind != "determined" or self._share is None:
-            return each
-        return replace(each, steps=min(each.steps, self._share - self._steps))
-
-    def _sources(self, order: Order) -> list[tuple[int, ...]] | None:
-        """The positions that determine each target in this order, if they do."""
-        found = self._determination.along(order) if self._determination else None
-        return [source.positions for source in found] if found else None
 
     def _take(self, each: Round, number: int, most_orders: int) -> None:
         problem, config = self._problem, self._config
@@ -99,10 +82,6 @@ class Rounds:
         model, taken = self._model, each.steps
         if each.kind == "random":
             self._training += fit_any_order(model, problem.train, with_steps(config, each.steps), **options)
-        elif each.kind == "determined":
-            model = self._told()
-            own = with_steps(config, each.steps)
-            self._training += fit_any_order(model, problem.train, own, order=self._determined, **options)
         else:
             own = config.model_copy(update={"model": config.model.model_copy(update={"pointer": each.pointer})})
             model = routed_model(problem.train, own, derive_seed(self._seed, "outward", number))
@@ -114,21 +93,11 @@ class Rounds:
             if each.kind == "random":
                 self._read_random(oracle, most_orders)
             else:
-                self._readings[self._read_other(oracle, known)] = oracle
+                assert known is not None
+                self._readings[self._read_outward(oracle, known)] = oracle
 
     def _oracle(self, model: RoutedModel) -> AnyOrderOracle:
         return AnyOrderOracle(model, self._problem.validation, self._config.validation_samples, self._watch)
-
-    def _told(self) -> RoutedModel:
-        """A fresh model that reads what was counted to determine each target."""
-        assert self._determined is not None
-        sources = self._sources(self._determined) or []
-        slots = max(self._config.model.slots, *map(len, sources))
-        own = self._config.model_copy(update={"model": self._config.model.model_copy(update={"slots": slots})})
-        model = routed_model(self._problem.train, own, derive_seed(self._seed, "determined"))
-        for target, positions in enumerate(sources):
-            model.read_only(target, positions)
-        return model
 
     def _read_random(self, oracle: AnyOrderOracle, most_orders: int) -> None:
         last = self._last
@@ -136,28 +105,14 @@ class Rounds:
         earlier = last.orders[: max(0, min(2, most_orders - 2))] if last else []
         before = last.best if last else None
         self._last = read(oracle, earlier, before, rng, self._problem.constraints, self._blind)
-        if self._is_counted(self._last.orders[0]):
-            self._last = replace(self._last, determination=self._determination)
         if last:
             self._readings.pop(last)  # the model is another by now
         self._readings[self._last] = oracle
 
-    def _is_counted(self, order: Order) -> bool:
-        """Is each target determined in this order, by as few positions as in the order that was counted?"""
-        found, determined = self._determination, self._determined
-        if found is None or determined is None:
-            return False
-        read, least = found.read_in(order), found.read_in(determined)
-        return read is not None and least is not None and read <= least
-
-    def _read_other(self, oracle: AnyOrderOracle, known: Sequence[int] | None) -> Reading:
-        """Off a model that knows nothing of random orders; `known` are the targets if it worked outwards to them."""
+    def _read_outward(self, oracle: AnyOrderOracle, known: Sequence[int]) -> Reading:
+        """Off a model that knows nothing of random orders; `known` are the targets in the sequence it found."""
         assert self._last is not None  # the first round is in random orders
         random_CN = self._last.others_CN.mean(axis=0)[None]
-        if known is None:
-            assert self._determined is not None
-            assert self._determination is not None
-            return read_determined(oracle, self._determined, self._determination, self._blind, random_CN)
         blind_L = blind_losses(self._problem.train, self._guessed)
         return read_outward(oracle, known, self._problem.constraints, blind_L, self._blind, random_CN)
 
@@ -166,10 +121,12 @@ class Rounds:
         oracle, best = self._readings[reading], reading.orders[0]
         graph = self._graph(reading)
         with self._timed():
-            lines = self._lines(best, graph) if reading.learnt else None
             others = [other.orders[0] for other in self._readings if other is not reading and other.learnt]
-            others += self._sorts(best, graph, lines) if reading.learnt else []
-            rows = proposals(reading, oracle, [*self._counted, *others])
+            if reading.learnt:
+                rng = numpy_generator(derive_seed(self._seed, "sorts"))
+                parents = [one.targets for one in sorted(graph, key=lambda one: one.target)]
+                others += linearise(parents, best, self._problem.constraints, rng, most=3, report=self._watch)
+            rows = proposals(reading, oracle, others)
             # What else was read off this model comes last: sorts of its graph are more worth a race.
             own = len(reading.orders)
             first = min(own, 2)
@@ -179,42 +136,23 @@ class Rounds:
             **reading_to_dict(reading, oracle),
             "proposals": rows,
             "constructed": len(rows),
-            "dependencies": [asdict(dependency) for dependency in graph],
-            **({"variables": [list(line) for line in zip(*lines.rows, strict=True)]} if lines else {}),
+            "dependencies": [dependency.to_dict() for dependency in graph],
             "emissions": margins,
             "train_seconds": self._training,
             "construct_seconds": self._constructing,
             "steps": self._steps,
         }
 
-    def _lines(self, best: Order, graph: Sequence[Dependency]) -> Lines | None:
-        if self._counted and self._determination:
-            return self._determination.lines
-        reads = {one.target: [Reads(frozenset(one.targets), len(one.inputs))] for one in graph}
-        return find_lines([reads[target] for target in range(len(best))], best)
-
-    def _sorts(self, best: Order, graph: Sequence[Dependency], lines: Lines | None) -> list[Order]:
-        """Of the graph, such as may be learnt sooner than the best order, and were not counted."""
-        if self._in_turns:
-            return []
-        constraints = self._problem.constraints
-        if lines and (in_turns := periodic_sorts(lines, constraints, self._watch)):
-            return in_turns
-        edges = [(parent, dependency.target) for dependency in graph for parent in dependency.targets]
-        regular = [] if self._counted else [regular_sort(best, edges, constraints, self._watch)]
-        return [*topological_sorts(best, edges, constraints), *regular]
-
-    def _graph(self, reading: Reading) -> list[Dependency]:
+    def _graph(self, reading: Reading) -> list[TargetDependency]:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""
         config, best = self._config, reading.orders[0]
         sparse = copy.deepcopy(self._readings[reading].model)
-        paid = reading.outward and reading.determination is not None
-        if reading.learnt and not paid and config.graph_steps and fits(self._steps + config.graph_steps, self._share):
+        if reading.learnt and config.graph_steps and fits(self._steps + config.graph_steps, self._share):
             options = self._options("graph", derive_seed(self._seed, "graph"), "graph")
             own = with_steps(config, config.graph_steps)
             self._training += fit_any_order(sparse, self._problem.train, own, order=best, **options)
         with self._timed():
-            return dependencies(self._oracle(sparse), best, self._sources(best))
+            return learned_dependencies(self._oracle(sparse), best)
 
     def _options(self, part: str, seed: int, folder: str) -> dict[str, Any]:
         """Of a training; what an interrupted run had done of it is not done again."""
@@ -228,11 +166,11 @@ class Rounds:
 
 
 def next_of(left: list[Round], last: Reading | None) -> Round:
-    """Taken off those left: in random orders first. Then in the order that is determined, if there is one; otherwise
-    in random orders while what was read off the last of these is promising, and else outwards.
+    """Taken off those left: in random orders first, and again while what was read off the last of these is promising;
+    else outwards.
     """
-    kinds = ("random",) if last is None else ("determined", "random" if last.promising else "outward")
-    planned = next((planned for kind in kinds for planned in left if planned.kind == kind), left[0])
+    kind = "random" if last is None or last.promising else "outward"
+    planned = next((planned for planned in left if planned.kind == kind), left[0])
     left.remove(planned)
     return planned
 
@@ -244,7 +182,6 @@ def planned_rounds(config: AnyOrderConfig, rounds: int, outward: bool, share: in
     most = config.outward_training().steps
     return [
         first if share is None else Round(min(first.steps, share)),
-        *([Round(config.training.steps, "determined")] if config.agreement.positions else []),
         *([Round(most, "outward", pointer) for pointer in pointers] if outward else []),
         *more,
     ]

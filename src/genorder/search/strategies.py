@@ -7,17 +7,18 @@ from typing import Any, get_args, get_type_hints
 from genorder.errors import InputError
 from genorder.search.any_order import AnyOrder
 from genorder.search.base import Search
+from genorder.search.dependencies import Dependencies
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
 from genorder.search.random_search import RandomSearch
 from genorder.search.soft_permutation import SoftPermutation
 
 STRATEGIES: dict[str, type[Search]] = {
-    kind.name: kind for kind in (AnyOrder, GlobalLocal, Evolutionary, RandomSearch, SoftPermutation)
+    kind.name: kind for kind in (Dependencies, AnyOrder, GlobalLocal, Evolutionary, RandomSearch, SoftPermutation)
 }
 AUTO = "auto"
 STRATEGY_NAMES = (AUTO, *STRATEGIES)
-_AUTOMATIC = AnyOrder
+_AUTOMATIC = Dependencies
 
 
 def make_search(name: str, settings: Mapping[str, Any]) -> Search:
