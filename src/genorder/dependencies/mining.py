@@ -213,67 +213,68 @@ class Miner:
         pairs_2M = rng.integers(table.samples, size=(2, pairs))
         self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
         agree_MP, weighted_MP = table.agreement(self._pairs_2M)
-        self._agree_MP, self._weighted_MP = agree_MP, torch.from_numpy(weighted_MP)
+        self._weighted_MP = torch.from_numpy(weighted_MP)
         self._times_PP: NDArray[np.float32] = _gram(torch.from_numpy(agree_MP).float()).numpy()
-        self._weight_PP = _gram(self._weighted_MP)
+        self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
         self._ambiguous: list[int] = []
-        self._searched: dict[int, set[int]] = {1: set(), 2: set()}  # known positions, by the size of the bases
+        self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
         self._grown: set[tuple[Relation, Positions]] = set()  # in the growth from the starts at hand
 
     # -- screening
 
-    def screened(self, relation: Relation, columns: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        """rate_PP: the violation rate of each pair of positions (of those given), shrunk to the base rate."""
+    def screened(
+        self, relation: Relation, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """rate_RK: the violation rate of each of the positions `rows` with each of `columns`, shrunk to the base rate;
+        and the number of pairs of samples that agree there."""
         violated_M = relation.violated(self._pairs_2M)
-        weighted_MP, weight_PP, times_PP = self._weighted_MP, self._weight_PP, self._times_PP
-        if columns is not None:
-            weight_PP, times_PP = weight_PP[np.ix_(columns, columns)], times_PP[np.ix_(columns, columns)]
+        weight_RK, times_RK = self._weight_PP[np.ix_(rows, columns)], self._times_PP[np.ix_(rows, columns)]
+        has_M = np.ones_like(violated_M)
         if not self.table.fixed_length:
             has_N = self.table.has(relation.target)
             has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
-            if not has_M.all():
-                violated_M = violated_M | ~has_M
-                having_MP = weighted_MP[torch.from_numpy(has_M)]
-                having_MP = having_MP if columns is None else having_MP[:, columns]
-                weight_PP = _gram(having_MP)
-                times_PP = _gram((having_MP > 0).float()).numpy()
-        same_MP = weighted_MP[torch.from_numpy(~violated_M)]
-        same_PP = _gram(same_MP if columns is None else same_MP[:, columns])
-        rate_PP: NDArray[np.float32] = (1 - same_PP / weight_PP.clamp(min=1e-9)).numpy()
-        rate_PP = _judged(rate_PP, times_PP, relation.base_rate, _SCREEN_ERRORS)
+        if not has_M.all():
+            weight_RK = self._products(self._weighted_MP, has_M, rows, columns)
+            times_RK = self._products((self._weighted_MP > 0).float(), has_M, rows, columns)
+        same_RK = self._products(self._weighted_MP, has_M & ~violated_M, rows, columns)
+        rate_RK = _judged(1 - same_RK / np.maximum(weight_RK, 1), times_RK, relation.base_rate, _SCREEN_ERRORS)
         own = self.table.inputs + relation.target
-        blocked = np.flatnonzero(columns == own) if columns is not None else np.array([own])
-        rate_PP[blocked] = rate_PP[:, blocked] = relation.base_rate
-        return rate_PP
+        rate_RK[rows == own] = rate_RK[:, columns == own] = relation.base_rate
+        return rate_RK, times_RK
+
+    def _products(
+        self, values_MP: torch.Tensor, chosen_M: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The sum over the chosen pairs of samples of the products of two positions' values."""
+        if 4 * len(rows) < self.table.positions:
+            rows_RM = values_MP.T[rows] * torch.from_numpy(chosen_M)
+            products_RK: NDArray[np.float32] = (rows_RM @ values_MP).numpy()[:, columns]
+        else:
+            products_RK = _gram(values_MP[torch.from_numpy(np.flatnonzero(chosen_M))]).numpy()[np.ix_(rows, columns)]
+        return products_RK
 
     def starts(
-        self, relation: Relation, columns: NDArray[np.int64] | None = None, new: Sequence[int] | None = None
+        self, relation: Relation, rate_RK: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> list[Positions]:
-        """The single positions and pairs that tell most of the target, none of them in more than three sets.
-
-        Of the columns alone, if these are given; and with one of the `new` positions.
-        """
-        rate_PP = self.screened(relation, columns)
-        rate_PP[np.tril_indices(len(rate_PP), -1)] = relation.base_rate
-        if columns is not None and new is not None:
-            old = np.flatnonzero(~np.isin(columns, new))
-            rate_PP[np.ix_(old, old)] = relation.base_rate
-        most = min(rate_PP.size - 1, 50 * self.config.starts)
-        best = np.argpartition(rate_PP, most, axis=None)[: most + 1]
-        found: list[Positions] = []
+        """Of the single positions and pairs screened, those that tell most, none of them in more than three sets."""
+        aim = (1 - self.config.gain) * relation.base_rate
+        most = min(rate_RK.size, 100 * self.config.starts)
+        best = np.argpartition(rate_RK, most - 1, axis=None)[:most]
+        found: dict[Positions, None] = {}
         used: dict[int, int] = {}
-        for flat in best[np.argsort(rate_PP.flat[best], kind="stable")].tolist():
-            if rate_PP.flat[flat] > (1 - self.config.gain) * relation.base_rate or len(found) == self.config.starts:
+        for flat in best[np.lexsort((best, rate_RK.flat[best]))].tolist():
+            if rate_RK.flat[flat] > aim or len(found) == self.config.starts:
                 break
-            pair = {int(p) if columns is None else int(columns[p]) for p in divmod(flat, len(rate_PP))}
-            if max(used.get(p, 0) for p in pair) < 3:
-                found.append(tuple(sorted(pair)))
-                used |= {p: used.get(p, 0) + 1 for p in pair}
-        return found
+            row, column = divmod(flat, len(columns))
+            positions = tuple(sorted({int(rows[row]), int(columns[column])}))
+            if positions not in found and max(used.get(p, 0) for p in positions) < 3:
+                found[positions] = None
+                used |= {p: used.get(p, 0) + 1 for p in positions}
+        return list(found)
 
     # -- growing
 
@@ -331,11 +332,12 @@ class Miner:
     ) -> Positions | None:
         """With the position that lowers the violation rate most, if one lowers it enough and by no chance."""
         table, config = self.table, self.config
-        pairs_2M = table.agreeing_pairs(positions, max(1_000, _GROWTH_ENTRIES // table.positions), relation.target)
-        agree_MP, weighted_MP = table.agreement(pairs_2M)
-        same_M = ~relation.violated(pairs_2M)
-        rate_P = 1 - weighted_MP[same_M].sum(axis=0) / np.maximum(weighted_MP.sum(axis=0), 1e-9)
-        rate_P = _judged(rate_P, agree_MP.sum(axis=0), rate, _GROWTH_ERRORS)
+        most = max(1_000, _GROWTH_ENTRIES // table.positions)
+        pairs_2M = table.first.agreeing_pairs(positions, most, relation.target)
+        if 2 * pairs_2M.shape[1] < most:
+            pairs_2M = table.agreeing_pairs(positions, most, relation.target)
+        rate_P, times_P = table.violation_rates(pairs_2M, relation.violated(pairs_2M))
+        rate_P = _judged(rate_P, times_P, rate, _GROWTH_ERRORS)
         rate_P[~allowed_P] = rate_P[[*positions, table.inputs + relation.target]] = 2.0
         aim = rate * (1 - config.gain)
         tried = [int(p) for p in np.argsort(rate_P, kind="stable")[: config.tries] if rate_P[p] < aim]
@@ -374,7 +376,7 @@ class Miner:
         if not any(one.positions for one in self._known.values()):  # nothing is determined exactly
             self.noise = self._noise_level()
             if self.noise:
-                self._searched = {1: set(), 2: set()}
+                self._searched.clear()
                 self._mine()
         found = {
             target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
@@ -382,33 +384,43 @@ class Miner:
         return Mined(table.inputs, table.targets, self._known, found, tuple(self._ambiguous), self.noise)
 
     def _mine(self) -> None:
-        everything_P = np.ones(self.table.positions, dtype=np.bool_)
+        everything = np.arange(self.table.positions)
         for relation in self._same:
             self._report("screening targets", relation.target, self.table.targets)
-            self._add(self._smallest(relation) or self._grown_from(relation, self.starts(relation), everything_P))
+            rate_PP, times_PP = self.screened(relation, everything, everything)
+            found = self._smallest(relation, rate_PP, times_PP)
+            if not found:
+                starts = self.starts(relation, rate_PP, everything, everything)
+                found = self._grown_from(relation, starts, everything >= 0)
+            self._add(found)
         while len(self._known) < self.table.targets:
             self._report("closing from the inputs", len(self._known), self.table.targets)
             if not (self._close() or self._search(1) or self._accept_next() or self._search(2)):
                 break
 
+    def _known_positions(self) -> set[int]:
+        return {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
+
     def _noise_level(self) -> float:
         """Of the targets, at least one is a function of inputs alone: what is left of its violations is noise."""
         rates = []
+        inputs = np.arange(self.table.inputs)
         inputs_P = np.arange(self.table.positions) < self.table.inputs
         for relation in self._same:
-            for positions in self.starts(relation, np.flatnonzero(inputs_P)):
+            for positions in self.starts(relation, self.screened(relation, inputs, inputs)[0], inputs, inputs):
                 rates.append(self._least_rate(relation, positions, inputs_P))
         least = min(rates, default=1.0)
         return 1 - math.sqrt(1 - least) if least < 1 else 0.0
 
-    def _smallest(self, relation: SameToken) -> list[Determinant]:
+    def _smallest(
+        self, relation: SameToken, rate_PP: NDArray[np.float32], times_PP: NDArray[np.float32]
+    ) -> list[Determinant]:
         """All determinants of no, one or two positions that the screen shows."""
         if self.table.kinds_P[self.table.inputs + relation.target] == 1:
             return [relation.determinant((), relation.count(()))]
-        rate_PP = self.screened(relation)
         # Shrunk to the base rate, no violation at all still is this much.
-        none_PP = relation.base_rate * _DOUBT / (self._times_PP + _DOUBT) + 1e-6
-        clean_PP = (rate_PP <= none_PP) & (self._times_PP >= _FEWEST)
+        none_PP = relation.base_rate * _DOUBT / (times_PP + _DOUBT) + 1e-6
+        clean_PP = (rate_PP <= none_PP) & (times_PP >= _FEWEST)
         single = [
             found for p in np.flatnonzero(np.diag(clean_PP)).tolist() if (found := self.confirmed(relation, (p,)))
         ]
@@ -446,7 +458,7 @@ class Miner:
         Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
         target, the one that leads to most others by smaller sets.
         """
-        known = {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
+        known = self._known_positions()
         ready = self._ready(known)
         if not ready:
             return False
@@ -490,23 +502,29 @@ class Miner:
         search: from the pairs that tell most, then from bases of so many positions. Is there a small one?
         """
         table = self.table
-        known = np.array([*range(table.inputs), *sorted(table.inputs + target for target in self._known)])
-        new = [p for p in known.tolist() if p not in self._searched[base]]
-        if not new:
-            return False
-        self._searched[base].update(new)
-        allowed_P = np.zeros(table.positions, dtype=np.bool_)
-        allowed_P[known] = True
-        left: list[Relation] = [relation for relation in self._same if relation.target not in self._known]
-        left += self._pointers([relation.target for relation in left])
-        small = False
-        if base == 1:
-            for relation in left:
-                small |= self._add(self._grown_from(relation, self.starts(relation, known, new), allowed_P))
-        if small:
-            return True
-        bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
-        return len(bases) <= _MOST_BASES and self._add(self._grown_from_bases(left, bases, known, allowed_P))
+        known = np.array(sorted(self._known_positions()))
+        allowed_P = np.isin(np.arange(table.positions), known)
+        left = [target for target in range(table.targets) if target not in self._known]
+        left_by_new: dict[tuple[int, ...], list[Relation]] = {}
+        for relations in (self._pointers(left), [self._same[target] for target in left]):
+            small = False
+            for relation in relations:
+                searched = self._searched.setdefault((base, relation), set())
+                new = tuple(p for p in known.tolist() if p not in searched)
+                searched.update(new)
+                if new:
+                    left_by_new.setdefault(new, []).append(relation)
+                if new and base == 1:
+                    rate_RK, _ = self.screened(relation, np.array(new), known)
+                    starts = self.starts(relation, rate_RK, np.array(new), known)
+                    small |= self._add(self._grown_from(relation, starts, allowed_P))
+            if small:
+                return True
+        for new, relations in left_by_new.items():
+            bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
+            if len(bases) <= _MOST_BASES:
+                small |= self._add(self._grown_from_bases(relations, bases, known, allowed_P))
+        return small
 
     def _pointers(self, targets: Sequence[int]) -> list[Relation]:
         if self.table.inputs > _MOST_POINTED:
