@@ -72,7 +72,9 @@ class SampleTable:
         # Each agreement weighs by how rare the shared token is, so that frequent tokens do not decide. Weights are
         # integers: sums of their products, below 2^24 as a rule, are the same in whatever sequence they are added.
         self._first_weight_P = np.concatenate([[0], np.cumsum(self.kinds_P)[:-1]])
-        self._weights = np.concatenate([_weights(codes_N, int(kinds)) for codes_N, kinds in zip(self.codes_PN, self.kinds_P, strict=True)])
+        self._weights = np.concatenate(
+            [_weights(codes_N, int(kinds)) for codes_N, kinds in zip(self.codes_PN, self.kinds_P, strict=True)]
+        )
         self._groups: dict[Positions, tuple[NDArray[np.int64], int]] = {}
         self._counts: dict[tuple[Positions, int], Count] = {}
 
@@ -177,8 +179,7 @@ class SampleTable:
         rows_N = None if self.fixed_length or target is None else np.flatnonzero(self.has(target))
         if rows_N is not None:
             group_N = group_N[rows_N]
-        keys_N = group_N.astype(np.uint16) if groups <= 65_536 else group_N  # numpy sorts 16 bits by radix
-        sorted_N = np.argsort(keys_N, kind="stable")
+        sorted_N = _argsorted(group_N, groups)
         ordered_N = group_N[sorted_N]
         new_N = np.concatenate([[True], ordered_N[1:] != ordered_N[:-1]])
         rank_N = np.arange(len(ordered_N)) - np.flatnonzero(new_N)[np.cumsum(new_N) - 1]
@@ -237,6 +238,14 @@ def _distinct(columns: Sequence[NDArray[np.int64]], rng: np.random.Generator) ->
         hash_N ^= hash_N >> 29
     rows_N: NDArray[np.int64] = np.sort(np.unique(hash_N, return_index=True)[1])
     return rows_N
+
+
+def _argsorted(group_N: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """By 16 bits at a time, which numpy sorts by radix."""
+    sorted_N = np.argsort(group_N.astype(np.uint16), kind="stable")
+    if groups > 65_536:
+        sorted_N = sorted_N[np.argsort((group_N >> 16)[sorted_N].astype(np.uint16), kind="stable")]
+    return sorted_N
 
 
 def _compressed(group_N: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64], int]:
