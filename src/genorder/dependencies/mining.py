@@ -3,13 +3,15 @@
 Database theory calls this discovering functional dependencies (TANE, HyFD) and, where noise breaks them, approximate
 ones. Here only targets are explained, and sets are *grown* instead of enumerated:
 
-1. Screen. Random pairs of samples: for each target, one matrix product gives the violation rate of all pairs of positions.
-2. Grow. From the best pairs, add the position that lowers the violation rate most, until no violation is left; then drop
-   every position that is not needed.
-3. Close. Forward chaining from the inputs, smallest determinants first: a relation that can be solved for any of its terms
-   (a sum, an xor) gets the one direction that leads back to the inputs.
-4. Where the closure is stuck: screen and grow again among the known positions alone, then for pointers (y = x[p], with p
-   told by a few tokens), then from sets of which no pair tells anything, as in sums of three or four terms.
+1. Screen. Random pairs of samples: for each target, one matrix product gives the violation rate of all pairs of
+   positions.
+2. Grow. From the best pairs, add the position that lowers the violation rate most, until no violation is left; then
+   drop every position that is not needed.
+3. Close. Forward chaining from the inputs, smallest determinants first: a relation that can be solved for any of its
+   terms (a sum, an xor) gets the one direction that leads back to the inputs.
+4. Where the closure is stuck: screen and grow again among the known positions alone, for pointers (y = x[p], with p
+   told by a few tokens) too, then from sets of which no pair tells anything, as in sums of three or four terms.
+5. Remove shortcuts. A target comes after all of its smallest determinants, not only the first that was known.
 
 Axes: see samples.py; K known positions.
 """
@@ -18,7 +20,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, final
 
 import numpy as np
@@ -47,6 +49,9 @@ _MOST_BASES = 1_000
 _MOST_POINTED = 200  # inputs
 _POINTED_PAIRS = 10_000  # of samples by which pointers are sought
 _POINTED_RATE = 0.2  # base rate below which nearly all pairs of samples have some input in common
+_POINTED_SHARE = 0.5  # of the base rate that a pair of positions must leave, to be grown into a pointer
+_TABULATED = 4_000  # samples by which two functions are compared
+_SAME_FUNCTION = 0.9  # share of the common keys on which they agree; noise may change some
 _GROWTH_ENTRIES = 500_000  # of the matrix by which the next position is chosen
 
 
@@ -213,67 +218,68 @@ class Miner:
         pairs_2M = rng.integers(table.samples, size=(2, pairs))
         self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
         agree_MP, weighted_MP = table.agreement(self._pairs_2M)
-        self._agree_MP, self._weighted_MP = agree_MP, torch.from_numpy(weighted_MP)
+        self._weighted_MP = torch.from_numpy(weighted_MP)
         self._times_PP: NDArray[np.float32] = _gram(torch.from_numpy(agree_MP).float()).numpy()
-        self._weight_PP = _gram(self._weighted_MP)
+        self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
         self._ambiguous: list[int] = []
-        self._searched: dict[int, set[int]] = {1: set(), 2: set()}  # known positions, by the size of the bases
+        self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
         self._grown: set[tuple[Relation, Positions]] = set()  # in the growth from the starts at hand
 
     # -- screening
 
-    def screened(self, relation: Relation, columns: NDArray[np.int64] | None = None) -> NDArray[np.float32]:
-        """rate_PP: the violation rate of each pair of positions (of those given), shrunk to the base rate."""
+    def screened(
+        self, relation: Relation, rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """rate_RK: the violation rate of each of the positions `rows` with each of `columns`, shrunk to the base rate;
+        and the number of pairs of samples that agree there."""
         violated_M = relation.violated(self._pairs_2M)
-        weighted_MP, weight_PP, times_PP = self._weighted_MP, self._weight_PP, self._times_PP
-        if columns is not None:
-            weight_PP, times_PP = weight_PP[np.ix_(columns, columns)], times_PP[np.ix_(columns, columns)]
+        weight_RK, times_RK = self._weight_PP[np.ix_(rows, columns)], self._times_PP[np.ix_(rows, columns)]
+        has_M = np.ones_like(violated_M)
         if not self.table.fixed_length:
             has_N = self.table.has(relation.target)
             has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
-            if not has_M.all():
-                violated_M = violated_M | ~has_M
-                having_MP = weighted_MP[torch.from_numpy(has_M)]
-                having_MP = having_MP if columns is None else having_MP[:, columns]
-                weight_PP = _gram(having_MP)
-                times_PP = _gram((having_MP > 0).float()).numpy()
-        same_MP = weighted_MP[torch.from_numpy(~violated_M)]
-        same_PP = _gram(same_MP if columns is None else same_MP[:, columns])
-        rate_PP: NDArray[np.float32] = (1 - same_PP / weight_PP.clamp(min=1e-9)).numpy()
-        rate_PP = _judged(rate_PP, times_PP, relation.base_rate, _SCREEN_ERRORS)
+        if not has_M.all():
+            weight_RK = self._products(self._weighted_MP, has_M, rows, columns)
+            times_RK = self._products((self._weighted_MP > 0).float(), has_M, rows, columns)
+        same_RK = self._products(self._weighted_MP, has_M & ~violated_M, rows, columns)
+        rate_RK = _judged(1 - same_RK / np.maximum(weight_RK, 1), times_RK, relation.base_rate, _SCREEN_ERRORS)
         own = self.table.inputs + relation.target
-        blocked = np.flatnonzero(columns == own) if columns is not None else np.array([own])
-        rate_PP[blocked] = rate_PP[:, blocked] = relation.base_rate
-        return rate_PP
+        rate_RK[rows == own] = rate_RK[:, columns == own] = relation.base_rate
+        return rate_RK, times_RK
+
+    def _products(
+        self, values_MP: torch.Tensor, chosen_M: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The sum over the chosen pairs of samples of the products of two positions' values."""
+        if 4 * len(rows) < self.table.positions:
+            rows_RM = values_MP.T[rows] * torch.from_numpy(chosen_M)
+            products_RK: NDArray[np.float32] = (rows_RM @ values_MP).numpy()[:, columns]
+        else:
+            products_RK = _gram(values_MP[torch.from_numpy(np.flatnonzero(chosen_M))]).numpy()[np.ix_(rows, columns)]
+        return products_RK
 
     def starts(
-        self, relation: Relation, columns: NDArray[np.int64] | None = None, new: Sequence[int] | None = None
+        self, relation: Relation, rate_RK: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> list[Positions]:
-        """The single positions and pairs that tell most of the target, none of them in more than three sets.
-
-        Of the columns alone, if these are given; and with one of the `new` positions.
-        """
-        rate_PP = self.screened(relation, columns)
-        rate_PP[np.tril_indices(len(rate_PP), -1)] = relation.base_rate
-        if columns is not None and new is not None:
-            old = np.flatnonzero(~np.isin(columns, new))
-            rate_PP[np.ix_(old, old)] = relation.base_rate
-        most = min(rate_PP.size - 1, 50 * self.config.starts)
-        best = np.argpartition(rate_PP, most, axis=None)[: most + 1]
-        found: list[Positions] = []
+        """Of the single positions and pairs screened, those that tell most, none of them in more than three sets."""
+        aim = (_POINTED_SHARE if relation.pointer else 1 - self.config.gain) * relation.base_rate
+        most = min(rate_RK.size, 100 * self.config.starts)
+        best = np.argpartition(rate_RK, most - 1, axis=None)[:most]
+        found: dict[Positions, None] = {}
         used: dict[int, int] = {}
-        for flat in best[np.argsort(rate_PP.flat[best], kind="stable")].tolist():
-            if rate_PP.flat[flat] > (1 - self.config.gain) * relation.base_rate or len(found) == self.config.starts:
+        for flat in best[np.lexsort((best, rate_RK.flat[best]))].tolist():
+            if rate_RK.flat[flat] > aim or len(found) == self.config.starts:
                 break
-            pair = {int(p) if columns is None else int(columns[p]) for p in divmod(flat, len(rate_PP))}
-            if max(used.get(p, 0) for p in pair) < 3:
-                found.append(tuple(sorted(pair)))
-                used |= {p: used.get(p, 0) + 1 for p in pair}
-        return found
+            row, column = divmod(flat, len(columns))
+            positions = tuple(sorted({int(rows[row]), int(columns[column])}))
+            if positions not in found and max(used.get(p, 0) for p in positions) < 3:
+                found[positions] = None
+                used |= {p: used.get(p, 0) + 1 for p in positions}
+        return list(found)
 
     # -- growing
 
@@ -289,8 +295,8 @@ class Miner:
 
     def _explained(self, relation: Relation, count: Count, positions: Positions) -> bool:
         """Is there no violation, or none but those of the noise? A pair of samples violates an exact dependency if the
-        noise has changed one of their tokens, in the target or among the targets at S. As all tokens of the target weigh
-        the same in the violation rate, and the noise puts any of them, rare ones are wrong more often.
+        noise has changed one of their tokens, in the target or among the targets at S. As all tokens of the target
+        weigh the same in the violation rate, and the noise puts any of them, rare ones are wrong more often.
         """
         if not self.noise:
             return count.exact
@@ -331,11 +337,11 @@ class Miner:
     ) -> Positions | None:
         """With the position that lowers the violation rate most, if one lowers it enough and by no chance."""
         table, config = self.table, self.config
-        pairs_2M = table.agreeing_pairs(positions, max(1_000, _GROWTH_ENTRIES // table.positions), relation.target)
-        agree_MP, weighted_MP = table.agreement(pairs_2M)
-        same_M = ~relation.violated(pairs_2M)
-        rate_P = 1 - weighted_MP[same_M].sum(axis=0) / np.maximum(weighted_MP.sum(axis=0), 1e-9)
-        rate_P = _judged(rate_P, agree_MP.sum(axis=0), rate, _GROWTH_ERRORS)
+        most = max(1_000, _GROWTH_ENTRIES // table.positions)
+        pairs_2M = table.first.agreeing_pairs(positions, most, relation.target)
+        if 2 * pairs_2M.shape[1] < most:
+            pairs_2M = table.agreeing_pairs(positions, most, relation.target)
+        rate_P = _judged(*table.violation_rates(pairs_2M, relation.violated(pairs_2M)), rate, _GROWTH_ERRORS)
         rate_P[~allowed_P] = rate_P[[*positions, table.inputs + relation.target]] = 2.0
         aim = rate * (1 - config.gain)
         tried = [int(p) for p in np.argsort(rate_P, kind="stable")[: config.tries] if rate_P[p] < aim]
@@ -350,7 +356,7 @@ class Miner:
         while True:
             count = relation.count(positions)
             larger = self._with_best(relation, positions, count.violation_rate, allowed_P)
-            if larger is None or relation.count(larger).informative < _ENOUGH:
+            if count.exact or larger is None or relation.count(larger).informative < _ENOUGH:
                 break
             positions = larger
         telling = count.informative >= _ENOUGH and count.violation_rate <= _NOISY_RATE * relation.base_rate
@@ -370,45 +376,124 @@ class Miner:
 
     def mine(self) -> Mined:
         table = self.table
-        self._mine()
-        if not any(one.positions for one in self._known.values()):  # nothing is determined exactly
-            self.noise = self._noise_level()
-            if self.noise:
-                self._searched = {1: set(), 2: set()}
-                self._mine()
-        found = {
-            target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
-        }
-        return Mined(table.inputs, table.targets, self._known, found, tuple(self._ambiguous), self.noise)
-
-    def _mine(self) -> None:
-        everything_P = np.ones(self.table.positions, dtype=np.bool_)
+        everything = np.arange(table.positions)
+        starts: dict[SameToken, list[Positions]] = {}
         for relation in self._same:
-            self._report("screening targets", relation.target, self.table.targets)
-            self._add(self._smallest(relation) or self._grown_from(relation, self.starts(relation), everything_P))
-        while len(self._known) < self.table.targets:
-            self._report("closing from the inputs", len(self._known), self.table.targets)
+            self._report("screening targets", relation.target, table.targets)
+            rate_PP, times_PP = self.screened(relation, everything, everything)
+            found = self._smallest(relation, rate_PP, times_PP)
+            self._add(found)
+            if not any(one.positions for one in found):
+                starts[relation] = self.starts(relation, rate_PP, everything, everything)
+        if not any(one.positions for sets in self.determinants.values() for one in sets):
+            self.noise = self._noise_level()
+        for relation, sets in starts.items():
+            self._report("growing sets", relation.target, table.targets)
+            if not self.determinants[relation.target]:
+                self._add(self._grown_from(relation, sets, everything >= 0))
+        while len(self._known) < table.targets:
+            self._report("closing from the inputs", len(self._known), table.targets)
             if not (self._close() or self._search(1) or self._accept_next() or self._search(2)):
                 break
+        self._add_nearer()
+        found_all = {
+            target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
+        }
+        return Mined(table.inputs, table.targets, self._nearest(), found_all, tuple(self._ambiguous), self.noise)
+
+    def _add_nearer(self) -> None:
+        """If S determines both j and k, j may be computed from k: in place of a position by which k is computed."""
+        inputs = self.table.inputs
+        waiting = list(self._known.values())
+        while waiting:
+            one = waiting.pop()
+            for other in self._known.values():
+                if other.target == one.target or other.pointer or not set(other.positions) <= set(one.positions):
+                    continue
+                for left_out in other.positions:
+                    rest = (p for p in one.positions if p != left_out)
+                    found = self.confirmed(self._same[one.target], _with(tuple(rest), inputs + other.target))
+                    if found and not one.pointer and self._add([found]):
+                        waiting.append(found)
+
+    def _nearest(self) -> dict[int, Determinant]:
+        """A target may have other determinants as small as the one by which it became known: shortcuts around those
+        that lie between. It comes after all of them, unless they are computed from it, and gets the last one.
+
+        Where two targets may each come after the other, a determinant is preferred whose function computes more of the
+        other targets (a program repeats its operations, a shortcut has a table of its own), then the one that agrees
+        most with the closure.
+        """
+        inputs = self.table.inputs
+        reads = {one: [p - inputs for p in one.positions if p >= inputs] for one in self._known.values()}
+        before = {target: set(reads[one]) for target, one in self._known.items()}
+        depth: dict[int, int] = {}
+        for target in self._known:
+            depth[target] = 1 + max((depth[other] for other in before[target]), default=0)
+        others: list[Determinant] = []
+        for target, chosen in self._known.items():
+            for one in self.determinants[target] - {chosen}:
+                reads[one] = [p - inputs for p in one.positions if p >= inputs]
+                if len(one.positions) == len(chosen.positions) and all(other in depth for other in reads[one]):
+                    others.append(one)
+        functions = Functions(self.table, self._known.values()) if others else None
+
+        def preference(one: Determinant) -> tuple[Any, ...]:
+            assert functions is not None
+            gain = functions.uses(one) - functions.uses(self._known[one.target])
+            excess = max((depth[other] for other in reads[one]), default=0) - depth[one.target]
+            return -gain, excess, one.complexity, one.target
+
+        def ancestors(targets: Iterable[int]) -> set[int]:
+            found: set[int] = set()
+            waiting = list(targets)
+            while waiting:
+                target = waiting.pop()
+                if target not in found:
+                    found.add(target)
+                    waiting += before[target]
+            return found
+
+        usable = {target: [one] for target, one in self._known.items()}
+        for one in sorted(others, key=preference):
+            if one.target not in ancestors(reads[one]):
+                before[one.target].update(reads[one])
+                usable[one.target].append(one)
+        rank: dict[int, int] = {}
+        while len(rank) < len(before):
+            target = next(target for target in before if target not in rank and before[target] <= rank.keys())
+            rank[target] = len(rank)
+
+        def lateness(one: Determinant) -> list[int]:
+            return sorted((rank[p - inputs] if p >= inputs else -1 for p in one.positions), reverse=True)
+
+        return {target: max(usable[target], key=lateness) for target in rank}
+
+    def _known_positions(self) -> set[int]:
+        return {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
 
     def _noise_level(self) -> float:
         """Of the targets, at least one is a function of inputs alone: what is left of its violations is noise."""
         rates = []
+        inputs = np.arange(self.table.inputs)
         inputs_P = np.arange(self.table.positions) < self.table.inputs
         for relation in self._same:
-            for positions in self.starts(relation, np.flatnonzero(inputs_P)):
+            for positions in self.starts(relation, self.screened(relation, inputs, inputs)[0], inputs, inputs):
                 rates.append(self._least_rate(relation, positions, inputs_P))
+                if not rates[-1]:
+                    return 0.0
         least = min(rates, default=1.0)
         return 1 - math.sqrt(1 - least) if least < 1 else 0.0
 
-    def _smallest(self, relation: SameToken) -> list[Determinant]:
+    def _smallest(
+        self, relation: SameToken, rate_PP: NDArray[np.float32], times_PP: NDArray[np.float32]
+    ) -> list[Determinant]:
         """All determinants of no, one or two positions that the screen shows."""
         if self.table.kinds_P[self.table.inputs + relation.target] == 1:
             return [relation.determinant((), relation.count(()))]
-        rate_PP = self.screened(relation)
         # Shrunk to the base rate, no violation at all still is this much.
-        none_PP = relation.base_rate * _DOUBT / (self._times_PP + _DOUBT) + 1e-6
-        clean_PP = (rate_PP <= none_PP) & (self._times_PP >= _FEWEST)
+        none_PP = relation.base_rate * _DOUBT / (times_PP + _DOUBT) + 1e-6
+        clean_PP = (rate_PP <= none_PP) & (times_PP >= _FEWEST)
         single = [
             found for p in np.flatnonzero(np.diag(clean_PP)).tolist() if (found := self.confirmed(relation, (p,)))
         ]
@@ -446,7 +531,7 @@ class Miner:
         Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
         target, the one that leads to most others by smaller sets.
         """
-        known = {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
+        known = self._known_positions()
         ready = self._ready(known)
         if not ready:
             return False
@@ -490,23 +575,29 @@ class Miner:
         search: from the pairs that tell most, then from bases of so many positions. Is there a small one?
         """
         table = self.table
-        known = np.array([*range(table.inputs), *sorted(table.inputs + target for target in self._known)])
-        new = [p for p in known.tolist() if p not in self._searched[base]]
-        if not new:
-            return False
-        self._searched[base].update(new)
-        allowed_P = np.zeros(table.positions, dtype=np.bool_)
-        allowed_P[known] = True
-        left: list[Relation] = [relation for relation in self._same if relation.target not in self._known]
-        left += self._pointers([relation.target for relation in left])
-        small = False
-        if base == 1:
-            for relation in left:
-                small |= self._add(self._grown_from(relation, self.starts(relation, known, new), allowed_P))
-        if small:
-            return True
-        bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
-        return len(bases) <= _MOST_BASES and self._add(self._grown_from_bases(left, bases, known, allowed_P))
+        known = np.array(sorted(self._known_positions()))
+        allowed_P = np.isin(np.arange(table.positions), known)
+        left = [target for target in range(table.targets) if target not in self._known]
+        left_by_new: dict[tuple[int, ...], list[Relation]] = {}
+        for relations in (self._pointers(left), [self._same[target] for target in left]):
+            small = False
+            for relation in relations:
+                searched = self._searched.setdefault((base, relation), set())
+                new = tuple(p for p in known.tolist() if p not in searched)
+                searched.update(new)
+                if new:
+                    left_by_new.setdefault(new, []).append(relation)
+                if new and base == 1:
+                    rate_RK, _ = self.screened(relation, np.array(new), known)
+                    starts = self.starts(relation, rate_RK, np.array(new), known)
+                    small |= self._add(self._grown_from(relation, starts, allowed_P))
+            if small:
+                return True
+        for new, relations in left_by_new.items():
+            bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
+            if len(bases) <= _MOST_BASES:
+                small |= self._add(self._grown_from_bases(relations, bases, known, allowed_P))
+        return small
 
     def _pointers(self, targets: Sequence[int]) -> list[Relation]:
         if self.table.inputs > _MOST_POINTED:
@@ -543,6 +634,50 @@ class Miner:
         return found
 
 
+@final
+class Functions:
+    """The functions that determinants stand for. Two have the same one if, with the positions in some sequence, the
+    same tokens give the same token of the target."""
+
+    def __init__(self, table: SampleTable, used: Iterable[Determinant]) -> None:
+        self._table = table.first
+        self._tables: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # keys, tokens
+        self._uses: list[int] = []
+        for one in used:
+            function = self._find(one)
+            if function is None:
+                self._tables.append(self._tabulated(one.positions, one.target))
+                self._uses.append(0)
+                function = -1
+            self._uses[function] += 1
+
+    def uses(self, one: Determinant) -> int:
+        function = self._find(one)
+        return 0 if function is None else self._uses[function]
+
+    def _find(self, one: Determinant) -> int | None:
+        if len(one.positions) > _SMALL:
+            return None
+        for sequence in permutations(one.positions):
+            keys, tokens = self._tabulated(sequence, one.target)
+            for function, (other_keys, other_tokens) in enumerate(self._tables):
+                _, here, there = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
+                same = int((tokens[here] == other_tokens[there]).sum())
+                if len(here) >= _FEWEST and same >= _SAME_FUNCTION * len(here):
+                    return function
+        return None
+
+    def _tabulated(self, positions: Positions, target: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        table = self._table
+        rows_N = np.flatnonzero(table.has(target))[:_TABULATED]
+        key_N = np.full(len(rows_N), len(positions), dtype=np.int64)
+        for position in positions:
+            key_N = key_N * (1 << 16) + table.tokens[position][table.codes_PN[position][rows_N]]
+        keys, first = np.unique(key_N, return_index=True)
+        own = table.inputs + target
+        return keys, table.tokens[own][table.codes_PN[own][rows_N[first]]]
+
+
 def mine_dependencies(
     train: EncodedDataset, config: MiningConfig, *, seed: int, report: ProgressReporter | None = None
 ) -> Mined:
@@ -552,7 +687,7 @@ def mine_dependencies(
 
 
 def _judged(
-    rate: NDArray[np.floating[Any]], times: NDArray[np.floating[Any]], base: float, errors: float
+    rate: NDArray[np.floating[Any]], times: NDArray[np.number[Any]], base: float, errors: float
 ) -> NDArray[np.floating[Any]]:
     """Violation rates, shrunk to the base rate if few pairs were seen; the base rate where they may lie below it by
     chance, that is by less than so many standard errors.

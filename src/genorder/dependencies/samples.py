@@ -8,6 +8,7 @@ Axes: N samples, P positions (the inputs, then the targets), M pairs of samples,
 """
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,6 +25,7 @@ _CAP = 50  # a frequent combination of tokens must not speak for all the others
 _CELLS = 16  # of a table, for each sample, that are counted at once; if there are more, the keys are sorted instead
 _FEW = 16_384  # samples that are looked at first: they refute most sets
 _ENOUGH = 500.0  # informative pairs among them by which a violation rate is known well enough
+_WEIGHT, _MOST_WEIGHT = 6.0, 8.0  # of a token as frequent as the others; times that, of a rare token at most
 _CACHED = 128  # sets whose groups are kept
 
 
@@ -50,28 +52,29 @@ class SampleTable:
         train = train.head(samples)
         self.inputs, self.targets = train.input_width, train.target_width
         self.positions = self.inputs + self.targets
-        tokens_NP = np.concatenate([train.inputs_NW.cpu().numpy(), train.targets_NL.cpu().numpy()], axis=1)
-        rows_N = _distinct(tokens_NP, rng)  # one sample twice would agree with itself in everything
+        columns = [*train.inputs_NW.cpu().numpy().T, *train.targets_NL.cpu().numpy().T]
+        rows_N = _distinct(columns, rng)  # one sample twice would agree with itself in everything
         rng.shuffle(rows_N)
         lengths_N = train.target_lengths_N.cpu().numpy()[rows_N]
-        codes, self.tokens = [], []
-        for column_N in tokens_NP.T:
-            present_V = np.bincount(column_N) > 0
-            codes.append((np.cumsum(present_V) - 1)[column_N[rows_N]])
-            self.tokens.append(np.flatnonzero(present_V))  # the token of each code
+        self.tokens = [np.flatnonzero(np.bincount(column_N)) for column_N in columns]  # the token of each code
         self.kinds_P = np.array([len(tokens) for tokens in self.tokens])
         kind = np.uint8 if self.kinds_P.max() <= 256 else np.uint16 if self.kinds_P.max() <= 65_536 else np.int32
-        self.codes_PN: IntArray = np.array(codes, dtype=kind)
+        self.codes_PN: IntArray = np.empty((self.positions, len(rows_N)), dtype=kind)
+        for codes_N, tokens, column_N in zip(self.codes_PN, self.tokens, columns, strict=True):
+            code_V = np.zeros(tokens[-1] + 1, dtype=kind)
+            code_V[tokens] = np.arange(len(tokens))
+            codes_N[:] = code_V[column_N[rows_N]]
         self.codes_NP: IntArray = np.ascontiguousarray(self.codes_PN.T)
         self.samples = len(rows_N)
         self._first: SampleTable | None = None
         self.fixed_length = bool((lengths_N == self.targets).all())
         self.lengths_N = lengths_N
-        # Each agreement weighs by how rare the shared token is, so that frequent tokens do not decide.
-        self.weights = [
-            (self.samples / (len(tokens) * np.bincount(codes_N, minlength=len(tokens)))).astype(np.float32)
-            for tokens, codes_N in zip(self.tokens, self.codes_PN, strict=True)
-        ]
+        # Each agreement weighs by how rare the shared token is, so that frequent tokens do not decide. Weights are
+        # integers: sums of their products, below 2^24 as a rule, are the same in whatever sequence they are added.
+        self._first_weight_P = np.concatenate([[0], np.cumsum(self.kinds_P)[:-1]])
+        self._weights = np.concatenate(
+            [_weights(codes_N, int(kinds)) for codes_N, kinds in zip(self.codes_PN, self.kinds_P, strict=True)]
+        )
         self._groups: dict[Positions, tuple[NDArray[np.int64], int]] = {}
         self._counts: dict[tuple[Positions, int], Count] = {}
 
@@ -176,8 +179,7 @@ class SampleTable:
         rows_N = None if self.fixed_length or target is None else np.flatnonzero(self.has(target))
         if rows_N is not None:
             group_N = group_N[rows_N]
-        keys_N = group_N.astype(np.uint16) if groups <= 65_536 else group_N  # numpy sorts 16 bits by radix
-        sorted_N = np.argsort(keys_N, kind="stable")
+        sorted_N = _argsorted(group_N, groups)
         ordered_N = group_N[sorted_N]
         new_N = np.concatenate([[True], ordered_N[1:] != ordered_N[:-1]])
         rank_N = np.arange(len(ordered_N)) - np.flatnonzero(new_N)[np.cumsum(new_N) - 1]
@@ -191,26 +193,59 @@ class SampleTable:
         self, pairs_2M: NDArray[np.int64], columns: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
         """agree_MP of each pair at each position (or the given ones), and the same with the tokens' weights."""
+        agree_MP, weight_A, at_A = self._agreements(pairs_2M, columns)
+        weighted_MP = np.zeros(agree_MP.shape, dtype=np.float32)
+        weighted_MP.flat[at_A] = weight_A
+        return agree_MP, weighted_MP
+
+    def violation_rates(
+        self, pairs_2M: NDArray[np.int64], violated_M: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """rate_P among the pairs that agree at each position, by the tokens' weights, and the number of these pairs."""
+        agree_MP, weight_A, at_A = self._agreements(pairs_2M, None)
+        pair_A, position_A = np.divmod(at_A, self.positions)
+        weight_P = np.bincount(position_A, weight_A, minlength=self.positions)
+        violated_P = np.bincount(position_A, weight_A * violated_M[pair_A], minlength=self.positions)
+        return violated_P / np.maximum(weight_P, 1), agree_MP.sum(axis=0)
+
+    def _agreements(
+        self, pairs_2M: NDArray[np.int64], columns: NDArray[np.int64] | None
+    ) -> tuple[NDArray[np.bool_], NDArray[np.float32], NDArray[np.int64]]:
+        """agree_MP, and the weights of the A agreements with their places in it."""
         one_MP, other_MP = self.codes_NP[pairs_2M[0]], self.codes_NP[pairs_2M[1]]
         if columns is not None:
             one_MP, other_MP = one_MP[:, columns], other_MP[:, columns]
         agree_MP = one_MP == other_MP
-        weighted_MP = np.zeros(agree_MP.shape, dtype=np.float32)
-        for place, position in enumerate(range(self.positions) if columns is None else columns.tolist()):
-            where_K = np.flatnonzero(agree_MP[:, place])
-            weighted_MP[where_K, place] = self.weights[position][one_MP[where_K, place]]
-        return agree_MP, weighted_MP
+        at_A = np.flatnonzero(agree_MP)
+        first_P = self._first_weight_P if columns is None else self._first_weight_P[columns]
+        weight_A = self._weights[first_P[at_A % agree_MP.shape[1]] + one_MP.ravel()[at_A]]
+        return agree_MP, weight_A, at_A
 
 
-def _distinct(tokens_NP: IntArray, rng: np.random.Generator) -> NDArray[np.int64]:
+def _weights(codes_N: IntArray, kinds: int) -> NDArray[np.float32]:
+    """weight_T of each token, about inverse to its frequency."""
+    relative_T = np.minimum(len(codes_N) / (kinds * np.maximum(np.bincount(codes_N, minlength=kinds), 1)), _MOST_WEIGHT)
+    weight_T: NDArray[np.float32] = np.maximum(np.round(_WEIGHT * kinds**0.5 * relative_T), 1).astype(np.float32)
+    return weight_T
+
+
+def _distinct(columns: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:
     """The first of each kind of row, by a 64-bit hash."""
-    factors_P = rng.integers(1, 2**62, size=tokens_NP.shape[1], dtype=np.int64) | 1
-    hash_N = np.zeros(len(tokens_NP), dtype=np.int64)
-    for factor, column_N in zip(factors_P.tolist(), tokens_NP.T, strict=True):
+    factors_P = rng.integers(1, 2**62, size=len(columns), dtype=np.int64) | 1
+    hash_N = np.zeros(len(columns[0]), dtype=np.int64)
+    for factor, column_N in zip(factors_P.tolist(), columns, strict=True):
         hash_N = (hash_N ^ (column_N + 1)) * factor
         hash_N ^= hash_N >> 29
     rows_N: NDArray[np.int64] = np.sort(np.unique(hash_N, return_index=True)[1])
     return rows_N
+
+
+def _argsorted(group_N: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
+    """By 16 bits at a time, which numpy sorts by radix."""
+    sorted_N = np.argsort(group_N.astype(np.uint16), kind="stable")
+    if groups > 65_536:
+        sorted_N = sorted_N[np.argsort((group_N >> 16)[sorted_N].astype(np.uint16), kind="stable")]
+    return sorted_N
 
 
 def _compressed(group_N: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64], int]:
