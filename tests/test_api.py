@@ -28,6 +28,8 @@ EXPLORING = {
 DISCOVERING = {
     **EXPLORING, "final.training.steps": 8, "final.training.batch_size": 8,
     "any_order.training.steps": 8, "any_order.training.batch_size": 8,
+    "any_order.model.width": 16, "any_order.model.hidden": 32,
+    "any_order.graph_steps": 8, "any_order.outward.most": 1.5,
     **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 TRAINING = {
@@ -157,7 +159,7 @@ def test_train_result(data: TaskData) -> None:
 def test_discovery_result(data: TaskData) -> None:
     result = genorder.discover(data, settings=DISCOVERING, workers=1, seed=3, out="r")
     assert isinstance(result, genorder.DiscoveryResult)
-    assert (result.strategy, result.seed) == ("any-order", 3)
+    assert (result.strategy, result.seed) == ("dependencies", 3)
     assert sorted(result.order) == [0, 1, 2, 3]
     about = result.to_dict()
     assert about["order_in_true_indices"] == [data.true_of_column[column] for column in result.order]
@@ -264,7 +266,7 @@ def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:
         (lambda data: genorder.train(data, "sideways"), "'sideways' is not an order"),
         (lambda data: genorder.rank(data, []), "no orders to rank"),
         (lambda data: genorder.rank(data, "forward", judge="dice"), "--judge 'dice': expected mixture or race"),
-        (lambda data: genorder.discover(data, strategy="magic"), "--strategy 'magic': expected one of auto, any-order"),
+        (lambda data: genorder.discover(data, strategy="magic"), "--strategy 'magic': expected one of auto, depend"),
         (lambda data: genorder.discover(data, preset="gpu"), "--preset 'gpu'"),
         (lambda data: genorder.discover(data, constraints=genorder.Constraints(groups=3)), "--groups 3: the 4 free"),
         (lambda data: genorder.discover(data, constraints={"groups": 2}), "constraints are a dict; expected genorder."),

@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from genorder import discovery as module
-from genorder.discovery import Discovery, discover, surpassing, undecided
+from genorder.dependencies.graph import TargetDependency
+from genorder.discovery import Discovery, answer, discover, undecided
 from genorder.errors import GenorderError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
@@ -298,33 +299,90 @@ def test_who_left_the_race_early_is_not_among_the_undecided() -> None:
     assert undecided(raced, orders, 0.05) == [orders[1]]
 
 
+GIVEN, SORT, OTHER_SORT, WRONG = Order((0, 1, 2)), Order((1, 0, 2)), Order((1, 2, 0)), Order((2, 0, 1))
+FINALISTS = [SORT, OTHER_SORT, WRONG, GIVEN]
+
+
+def rows(found_by: str = "counting", last: str | None = None) -> list[dict[str, Any]]:
+    """Targets 0 and 2 are computed from target 1, and the last one may be found in another way."""
+    graph = [
+        TargetDependency(target=0, targets=(1,), found_by=found_by),  # type: ignore[arg-type]
+        TargetDependency(target=1, inputs=(0,), found_by=found_by),  # type: ignore[arg-type]
+        TargetDependency(target=2, targets=(1,), found_by=last or found_by),  # type: ignore[arg-type]
+    ]
+    return [one.to_dict() for one in graph]
+
+
+def raced(*losses: float) -> RaceResult:
+    """Of the finalists, with their losses."""
+    contestants = [contestant(*pair) for pair in zip(FINALISTS, losses, strict=True)]
+    return RaceResult(sorted(contestants, key=lambda one: one.losses[-1]))
+
+
 @pytest.mark.parametrize(
-    ("shown", "winner"),
+    ("found", "losses", "order", "tied"),
     [
-        ({}, None),
-        ({0: 0.5}, None),  # not far enough below what the best reached in the race
-        ({0: 0.3}, 0),
-        ({0: 0.1, 1: 0.3}, None),  # the race's best is one of them
-        ({0: 0.3, 2: 0.3}, 2),  # then the race decides between them
+        ({"verdict": "order found", "dependencies": rows()}, (0.9, 0.5, 0.1, 2.0), OTHER_SORT, []),
+        ({"verdict": "order found", "dependencies": rows()}, (0.5, 0.5, 0.1, 0.1), SORT, [OTHER_SORT]),
+        ({"verdict": "order found", "dependencies": rows()}, (math.inf, 0.5, 0.1, 0.1), OTHER_SORT, []),
+        ({"verdict": "order found", "dependencies": rows()}, (math.inf, math.inf, 0.1, 2.0), WRONG, []),
+        # What a model has learnt may be wrong: the race decides.
+        ({"verdict": "order found", "dependencies": rows("model")}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
+        ({"verdict": "order found", "dependencies": rows(last="model")}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
+        ({"verdict": "order found", "dependencies": []}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
+        ({"verdict": "not settled", "dependencies": rows()}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
+        ({"verdict": "not settled", "dependencies": rows()}, (0.9, 0.5, 0.1, 0.1), WRONG, [GIVEN]),
+        ({}, (0.9, 0.5, 0.1, 2.0), WRONG, []),  # of a strategy that says nothing
+        # Where there is nothing to gain, nothing is changed.
+        ({"verdict": "no order preferred", "dependencies": rows()}, (0.1, 0.1, 0.1, 2.0), GIVEN, []),
+        ({"verdict": "nothing learnt", "dependencies": rows("none")}, (0.1, 0.1, 0.1, 2.0), GIVEN, []),
     ],
 )
-def test_what_the_search_has_shown_overrules_a_race_that_ended_too_early(
-    shown: dict[int, float], winner: int | None
-) -> None:
-    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
-    raced = RaceResult([contestant(orders[1], 0.7), contestant(orders[2], 0.9), contestant(orders[0], 1.6)])
-    standing = surpassing(raced, {orders[index]: loss for index, loss in shown.items()})
-    assert (standing is None) == (winner is None)
-    if standing and winner is not None:
-        assert undecided(standing, orders, 0.05) == [orders[winner]]
+def test_the_answer(found: dict[str, Any], losses: tuple[float, ...], order: Order, tied: list[Order]) -> None:
+    assert answer(found, raced(*losses), FINALISTS, GIVEN, 0.05) == (order, tied)
 
 
-def test_an_order_that_left_the_race_early_can_overrule_it() -> None:
-    orders = [Order((0, 1)), Order((1, 0))]
-    raced = RaceResult([contestant(orders[1], 0.7), contestant(orders[0], 1.6, left_after=0)])
-    standing = surpassing(raced, {orders[0]: 0.01})
-    assert standing is not None
-    assert undecided(standing, orders, 0.05) == [orders[0]]
+def test_an_order_found_by_counting_may_have_left_the_race_early() -> None:
+    """What takes long to learn may not have been learnt by then."""
+    contestants = [contestant(WRONG, 0.1, tied=True), contestant(GIVEN, 0.2), contestant(SORT, 1.6, left_after=0)]
+    found = {"verdict": "order found", "dependencies": rows()}
+    assert answer(found, RaceResult(contestants), FINALISTS, GIVEN, 0.05) == (SORT, [])
+
+
+@dataclass(frozen=True)
+class Telling(Knowing):
+    """With a verdict."""
+
+    verdict: str = "no order preferred"
+
+    def propose(self, problem: SearchProblem) -> SearchResult:
+        rows = [TargetDependency(target=target).to_dict() for target in range(problem.length)]
+        details = {"verdict": self.verdict, "advice": "Some.", "dependencies": rows}
+        return SearchResult([Proposal(order) for order in self.orders], [], details)
+
+
+@pytest.mark.parametrize("verdict", ["no order preferred", "nothing learnt"])
+def test_where_no_order_is_preferred_the_given_one_is_trained(tmp_path: Path, verdict: str) -> None:
+    result = found_in(tmp_path / "run", small(Telling((Order((2, 0, 3, 1)),), verdict)))
+    assert (result["order"], result["tied_orders"]) == ([0, 1, 2, 3], [])
+    assert (result["verdict"], result["advice"]) == (verdict, "Some.")
+    assert [row["target"] for row in result["dependencies"]] == [0, 1, 2, 3]
+    assert [2, 0, 3, 1] in [row["order"] for row in result["race"]]
+    assert result["success_rate_given_order"] == result["success_rate"]
+    assert not (tmp_path / "run" / "given").exists()
+
+
+def test_the_given_order_is_the_answer_only_as_far_as_it_is_allowed(tmp_path: Path) -> None:
+    constraints = Constraints(before=((3, 0),))
+    result = found_in(
+        tmp_path / "run", small(Telling((Order((3, 0, 1, 2)),)), constraints=constraints, explore_only=True)
+    )
+    assert constraints.allows(Order(tuple(result["order"])))
+
+
+def test_a_strategy_that_says_nothing_has_no_verdict(tmp_path: Path) -> None:
+    result = found_in(tmp_path / "run", small(Knowing((Order((2, 0, 3, 1)),)), explore_only=True))
+    assert (result["verdict"], result["advice"], result["dependencies"]) == (None, None, [])
 
 
 def test_a_budget_of_proposals(tmp_path: Path) -> None:

@@ -12,11 +12,11 @@ from genorder.errors import InputError
 from genorder.estimates import Estimate, budget_within, estimated
 from genorder.orders import Constraints
 from genorder.profiling import race_steps
-from genorder.search import AnyOrder, Budget, PlannedRun, Search
+from genorder.search import AnyOrder, Budget, Dependencies, PlannedRun, Search
 from test_discovery import SEARCH, run_directory, small
 
 
-@pytest.mark.parametrize("search", [SEARCH, AnyOrder()], ids=lambda search: search.name)
+@pytest.mark.parametrize("search", [SEARCH, AnyOrder(), Dependencies()], ids=lambda search: search.name)
 @pytest.mark.parametrize("constraints", [Constraints(keep_first=1), Constraints(keep_first=3)], ids=str)
 def test_estimates_under_constraints(tmp_path: Path, search: Search, constraints: Constraints) -> None:
     """One of them leaves a single order: nothing to propose, and a race of one."""
@@ -51,7 +51,7 @@ def test_runs_that_fit_into_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, allowed: int | None, runs: int
 ) -> None:
     """The race takes 10 seconds here, and each of the four planned runs 10."""
-    monkeypatch.setattr(module, "estimated", lambda *_: Estimate({"propose": 40.0, "race": 10.0}, training=30.0))
+    monkeypatch.setattr(module, "estimated", lambda *_: Estimate({"propose": 40.0, "race": 10.0}, 0.1, 300))
     discovery = small(budget=Budget(runs=allowed, candidates=99))
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(replace(discovery, budget=Budget()), directory)
@@ -69,7 +69,7 @@ def test_steps_that_fit_into_a_time(
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
         planned = sum(run.steps for run in discovery.search.plan(problem))
-        estimate = Estimate({"propose": 65.5 + planned / 12, "race": 10.0}, training=planned / 12)
+        estimate = Estimate({"propose": 65.5 + planned / 12, "race": 10.0}, 1 / 12, planned)
         monkeypatch.setattr(module, "estimated", lambda *_: estimate)
         if steps is None:
             with pytest.raises(InputError, match="is too small"):
@@ -79,11 +79,26 @@ def test_steps_that_fit_into_a_time(
 
 
 def test_what_is_late_to_settle_takes_its_training_longer() -> None:
-    estimate = Estimate({"propose": 40.0, "race": 10.0}, training=30.0)
+    estimate = Estimate({"propose": 40.0, "race": 10.0}, step=0.1, steps=300)
     assert (estimate.total, estimate.besides) == (50.0, 10.0)
     assert estimate.more([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
     assert estimate.more([]) == 0.0
-    assert replace(estimate, more_race=3.0).more([PlannedRun("one", 2, 100, 50)]) == 18.0
+    assert replace(estimate, more_race=3.0).more([PlannedRun("one", 2, 100, 50)]) == 8.0
+
+
+def test_what_may_not_be_trained_at_all_is_no_part_of_the_estimate(tmp_path: Path) -> None:
+    """Counting may be enough. If it is not, all steps come on top."""
+    discovery = small(Dependencies())
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        runs = discovery.search.plan(problem)
+        estimate = estimated(discovery, problem)
+    (planned,) = runs
+    alone = AnyOrder().plan(problem)[0]
+    assert (planned.steps, planned.more_steps) == (0, alone.steps + alone.more_steps)
+    assert estimate.steps == 0
+    assert estimate.parts["propose"] == estimate.besides > 0
+    assert estimate.more(runs) == pytest.approx(estimate.more_race + estimate.step * planned.more_steps)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +109,7 @@ def test_what_is_late_to_settle_takes_its_training_longer() -> None:
         (AnyOrder(), Budget(candidates=3), (3, 3)),
         (AnyOrder(restarts=6), Budget(), (6, 8)),  # the first of each model is raced
         (AnyOrder(), Budget(proposals=2), (2, 2)),
+        (Dependencies(), Budget(), (3, 8)),
         (SEARCH, Budget(), (8, 8)),
     ],
     ids=str,
@@ -124,7 +140,7 @@ def test_orders_that_fit_into_a_time(
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
         planned = sum(run.steps for run in discovery.search.plan(problem))
-        estimate = Estimate({"propose": 20.0, "race": 10.0}, training=17.0, more_race=7.0)
+        estimate = Estimate({"propose": 20.0, "race": 10.0}, 17 / planned, planned, more_race=7.0)
         monkeypatch.setattr(module, "estimated", lambda *_: estimate)
         assert budget_within(seconds, discovery, problem) == Budget(
             steps=int(steps * planned / 85), proposals=proposals

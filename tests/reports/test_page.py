@@ -59,7 +59,7 @@ SECTIONS = {
     "raced_ranking": ["order", "ranking", "curves", "time", "configuration"],
     "training": ["order", "curves", "positions", "samples", "time", "configuration"],
     "attention": ["attention", "curves", "time", "configuration"],
-    "interrupted": ["curves", "path", "time", "configuration"],
+    "interrupted": ["curves", "time", "configuration"],
 }
 
 

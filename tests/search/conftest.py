@@ -49,9 +49,3 @@ def make_problem(tmp_path: Path) -> Iterator[Callable[..., SearchProblem]]:
 
         yield make
     torch.set_num_threads(threads)
-
-
-@pytest.fixture
-def few_sorts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a graph: thousands are drawn otherwise, for a second."""
-    monkeypatch.setattr("genorder.search.linearise._MOST_CHOICES", 2_000)

@@ -600,7 +600,7 @@ class Miner:
         return small
 
     def _pointers(self, targets: Sequence[int]) -> list[Relation]:
-        if self.table.inputs > _MOST_POINTED:
+        if not 0 < self.table.inputs <= _MOST_POINTED:
             return []
         for target in targets:
             if target not in self._pointer_of:

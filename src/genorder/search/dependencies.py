@@ -182,7 +182,9 @@ class Learned:
     details: dict[str, Any] = field(default_factory=dict)
 
     def orders(self) -> list[list[int]]:
-        """Of the targets that are left, best first."""
+        """Of the targets that are left, best first; as they were given if nothing was learnt of them."""
+        if self.verdict == NOTHING_LEARNT:
+            return [self.left]
         return [[self.left[place] for place in proposal.order] for proposal in self.proposals]
 
     def dependency(self, target: int, inputs: int) -> TargetDependency:

@@ -41,7 +41,7 @@ def linearise(
     """At most so many sorts, of the highest learnability score first. `parents` of each target are targets that come
     before it in the order, as far as the constraints allow.
     """
-    graph = _UnitGraph(parents, constraints.repaired(order), constraints)
+    graph = _UnitGraph(parents, order, constraints)
     sorts = [graph.given(), graph.by_generations(), graph.by_parents(), *graph.random_sorts(rng, report)]
     scored = sorted(deduplicated(map(graph.to_order, sorts)), key=lambda sort: -learnability(sort, parents))
     return scored[:most]
@@ -56,23 +56,22 @@ def learnability(order: Order, parents: Sequence[Collection[int]]) -> int:
 
 @final
 class _UnitGraph:
-    """The graph of the blocks that move as one, numbered by where the order at hand emits them."""
+    """The graph of the blocks that move as one, numbered by where the order at hand emits them, if it may."""
 
     def __init__(self, parents: Sequence[Collection[int]], order: Order, constraints: Constraints) -> None:
         self._units = constraints.units(len(order))
         free, step = self._units.free, order.inverse()
-        self._unit_at = sorted(range(len(free)), key=lambda unit: step[free[unit][0]])
-        number_of = {target: number for number, unit in enumerate(self._unit_at) for target in free[unit]}
-        edges = {
-            (number_of[parent], number_of[target])
-            for target, own in enumerate(parents)
-            for parent in own
-            if parent in number_of and target in number_of and number_of[parent] < number_of[target]
-        }
-        edges |= {(number_of[free[one][0]], number_of[free[other][0]]) for one, other in self._units.edges}
-        self._graph: networkx.DiGraph[int] = networkx.DiGraph()
-        self._graph.add_nodes_from(range(len(free)))
-        self._graph.add_edges_from(sorted(edges))
+        unit_of = {target: number for number, unit in enumerate(free) for target in unit}
+        graph: networkx.DiGraph[int] = networkx.DiGraph(self._units.edges)
+        graph.add_nodes_from(range(len(free)))
+        for target in order:
+            for parent in sorted(parents[target], key=step.__getitem__):
+                if step[parent] < step[target] and parent in unit_of and target in unit_of:
+                    edge = unit_of[parent], unit_of[target]
+                    if edge[0] != edge[1] and not (constraints and networkx.has_path(graph, *edge[::-1])):
+                        graph.add_edge(*edge)
+        self._unit_at = list(networkx.lexicographical_topological_sort(graph, key=lambda unit: step[free[unit][0]]))
+        self._graph = networkx.relabel_nodes(graph, {unit: number for number, unit in enumerate(self._unit_at)})
         self._parents = [sorted(self._graph.predecessors(number)) for number in range(len(free))]
 
     def to_order(self, numbers: Sequence[int]) -> Order:
