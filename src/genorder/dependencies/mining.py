@@ -303,7 +303,8 @@ class Miner:
         frequency_T = self.table.frequency(relation.target)
         right = float(np.maximum(1 - self.noise / (len(frequency_T) * frequency_T), 0).mean())
         targets = sum(position >= self.table.inputs for position in positions)
-        return count.violation_rate <= _MORE_NOISE * (1 - right * (1 - self.noise) ** (1 + 2 * targets))
+        noise = _MORE_NOISE * (1 - right * (1 - self.noise) ** (1 + 2 * targets))
+        return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
 
     def _support(self, size: int) -> float:
         """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
@@ -385,7 +386,8 @@ class Miner:
             self._add(found)
             if not any(one.positions for one in found):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
-        if not any(one.positions for sets in self.determinants.values() for one in sets):
+        exact = any(one.positions for sets in self.determinants.values() for one in sets)
+        if not exact and not self._pointers(range(table.targets)):  # noise would put other tokens than those pointed at
             self.noise = self._noise_level()
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
@@ -687,7 +689,7 @@ def mine_dependencies(
 
 
 def _judged(
-    rate: NDArray[np.floating[Any]], times: NDArray[np.number[Any]], base: float, errors: float
+    rate: NDArray[np.floating[Any]], times: NDArray[Any], base: float, errors: float
 ) -> NDArray[np.floating[Any]]:
     """Violation rates, shrunk to the base rate if few pairs were seen; the base rate where they may lie below it by
     chance, that is by less than so many standard errors.

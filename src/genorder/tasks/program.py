@@ -187,11 +187,24 @@ class Builder:
         position = Position("y", len(self._nodes))
         self._values[position], self._sizes[position] = result_N, size
         earlier = [self._values[Position("y", index)] for index in range(len(self._nodes))]
-        if any(self._unexplained(values_N, (position,)) < _LEAST_EFFECT for values_N in earlier):
+        mirrored = not isinstance(operation, Pointer | Copy) and self._has_mirror_image(reads, position)
+        if mirrored or any(self._unexplained(values_N, (position,)) < _LEAST_EFFECT for values_N in earlier):
             del self._values[position], self._sizes[position]
             raise Rejected
         self._nodes.append(node)
         return position
+
+    def _has_mirror_image(self, reads: Sequence[Position], target: Position) -> bool:
+        """Whether the target and one that it reads could change places: y1 = f(y0, x2) can be solved for y0, and y0
+        reads x2 too, so that y1 is a function of what y0 reads. No sample tells which of them is computed first.
+        """
+        for read in reads:
+            others = [other for other in reads if other != read]
+            of_read = self._nodes[read.column].reads if read.kind == "y" else ()
+            swappable = of_read and {*map(self._original, others)} <= {*map(self._original, of_read)}
+            if swappable and self._unexplained(self._values[read], [*others, target]) == 0:
+                return True
+        return False
 
     def _unexplained(self, result_N: IntArray, positions: Sequence[Position]) -> float:
         """The share of samples whose token differs from the most frequent one given the tokens of `positions`."""
