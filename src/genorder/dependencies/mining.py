@@ -219,7 +219,9 @@ class Miner:
         self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
         agree_MP, weighted_MP = table.agreement(self._pairs_2M)
         self._weighted_MP = torch.from_numpy(weighted_MP)
-        self._times_PP: NDArray[np.float32] = _gram(torch.from_numpy(agree_MP).float()).numpy()
+        agreed_MP = torch.from_numpy(agree_MP).float()
+        self._agreed_MP = None if table.fixed_length else agreed_MP  # counted again for each target that not all have
+        self._times_PP: NDArray[np.float32] = _gram(agreed_MP).numpy()
         self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
@@ -239,12 +241,11 @@ class Miner:
         violated_M = relation.violated(self._pairs_2M)
         weight_RK, times_RK = self._weight_PP[np.ix_(rows, columns)], self._times_PP[np.ix_(rows, columns)]
         has_M = np.ones_like(violated_M)
-        if not self.table.fixed_length:
+        if self._agreed_MP is not None:
             has_N = self.table.has(relation.target)
             has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
-        if not has_M.all():
             weight_RK = self._products(self._weighted_MP, has_M, rows, columns)
-            times_RK = self._products((self._weighted_MP > 0).float(), has_M, rows, columns)
+            times_RK = self._products(self._agreed_MP, has_M, rows, columns)
         same_RK = self._products(self._weighted_MP, has_M & ~violated_M, rows, columns)
         rate_RK = _judged(1 - same_RK / np.maximum(weight_RK, 1), times_RK, relation.base_rate, _SCREEN_ERRORS)
         own = self.table.inputs + relation.target
@@ -602,7 +603,7 @@ class Miner:
         return small
 
     def _pointers(self, targets: Sequence[int]) -> list[Relation]:
-        if self.table.inputs > _MOST_POINTED:
+        if not 0 < self.table.inputs <= _MOST_POINTED:
             return []
         for target in targets:
             if target not in self._pointer_of:
@@ -685,7 +686,10 @@ def mine_dependencies(
 ) -> Mined:
     """The same result for the same samples and seed. Raises Interrupted when the reporter's stop is requested."""
     rng = numpy_generator(derive_seed(seed, "mining"))
-    return Miner(SampleTable(train, config.samples, rng), config, rng, report).mine()
+    table = SampleTable(train, config.samples, rng)
+    if table.samples < 2:  # nothing can be compared
+        return Mined(table.inputs, table.targets, {}, dict.fromkeys(range(table.targets), ()), (), 0.0)
+    return Miner(table, config, rng, report).mine()
 
 
 def _judged(
