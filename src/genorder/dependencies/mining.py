@@ -39,7 +39,7 @@ _SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or 
 _DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
 _SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
-_MORE_NOISE = 1.15  # times the violations that the noise explains
+_MORE_NOISE, _NOISE_ERRORS = 1.15, 3.0  # times the violations that the noise explains; standard errors beyond that
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
 _NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
 _ENOUGH = 500.0  # informative pairs by which the noise is measured
@@ -304,7 +304,8 @@ class Miner:
         frequency_T = self.table.frequency(relation.target)
         right = float(np.maximum(1 - self.noise / (len(frequency_T) * frequency_T), 0).mean())
         targets = sum(position >= self.table.inputs for position in positions)
-        noise = _MORE_NOISE * (1 - right * (1 - self.noise) ** (1 + 2 * targets))
+        noise = 1 - right * (1 - self.noise) ** (1 + 2 * targets)
+        noise *= _MORE_NOISE + _NOISE_ERRORS / math.sqrt(self.noise * self.table.samples)
         return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
 
     def _support(self, size: int) -> float:

@@ -195,15 +195,19 @@ class Builder:
         return position
 
     def _has_mirror_image(self, reads: Sequence[Position], target: Position) -> bool:
-        """Whether the target and one that it reads could change places: y1 = f(y0, x2) can be solved for y0, and y0
-        reads x2 too, so that y1 is a function of what y0 reads. No sample tells which of them is computed first.
+        """Whether the target and one that it reads could change places: y1 = f(y0, x2) can be solved for y0, and y1 is
+        a function of as few earlier positions as y0 is. No sample tells which of the two is computed first.
         """
         for read in reads:
-            others = [other for other in reads if other != read]
-            of_read = self._nodes[read.column].reads if read.kind == "y" else ()
-            swappable = of_read and {*map(self._original, others)} <= {*map(self._original, of_read)}
-            if swappable and self._unexplained(self._values[read], [*others, target]) == 0:
-                return True
+            solved = [*(other for other in reads if other != read), target]
+            if read.kind == "y" and self._unexplained(self._values[read], solved) == 0:
+                node = self._nodes[read.column]
+                if isinstance(node.operation, Pointer | Copy):
+                    continue
+                earlier = [position for position in self._not_after(read.column) if position != target]
+                as_few = self._unexplained(self._values[target], node.reads) == 0
+                if as_few or self._has_alternative(node, self._values[target], earlier):
+                    return True
         return False
 
     def _unexplained(self, result_N: IntArray, positions: Sequence[Position]) -> float:
