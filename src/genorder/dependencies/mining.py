@@ -225,6 +225,7 @@ class Miner:
         self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
+        self._searchable = table.positions  # of which sets are being formed
         self._ambiguous: list[int] = []
         self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
@@ -309,12 +310,11 @@ class Miner:
         return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
 
     def _support(self, size: int) -> float:
-        """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
-        for a determinant though its violation rate is a third of the base rate.
+        """Violations to expect by chance where none is seen, so that none of all sets of this size that are searched is
+        taken by chance for a determinant though its violation rate is a third of the base rate.
         """
-        sets = (
-            math.lgamma(self.table.positions + 1) - math.lgamma(size + 1) - math.lgamma(self.table.positions - size + 1)
-        )
+        positions = max(self._searchable, size)
+        sets = math.lgamma(positions + 1) - math.lgamma(size + 1) - math.lgamma(positions - size + 1)
         return (sets + self.config.surety) / _MISSED_RATE
 
     def grown(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> Determinant | None:
@@ -512,8 +512,10 @@ class Miner:
         self, relation: Relation, starts: Sequence[Positions], allowed_P: NDArray[np.bool_]
     ) -> list[Determinant]:
         self._grown.clear()
-        found = (self.grown(relation, start, allowed_P) for start in starts)
-        return [determinant for determinant in found if determinant]
+        self._searchable = int(allowed_P.sum())
+        found = [determinant for start in starts if (determinant := self.grown(relation, start, allowed_P))]
+        self._searchable = self.table.positions
+        return found
 
     def _add(self, found: Iterable[Determinant]) -> bool:
         """Keep them; is a small one among them that is new?"""
