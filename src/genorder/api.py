@@ -83,7 +83,7 @@ def discover(
 ) -> DiscoveryResult:
     """Find the order in which a Transformer learns to emit the targets, and train a model with it.
 
-    `strategy` is one of `genorder discover --strategy`, or a Search of one's own; `auto` is the default one, dependencies.
+    `strategy` is one of `genorder discover --strategy`, or a Search of one's own; `auto` is dependencies.
     `seconds` limits the time for exploring, `max_runs` and `max_candidates` its profiling runs. `explore_only` stops
     before the final training; `baseline` trains the given order too. Only orders that meet the `constraints` are
     searched and raced, and those that none can meet are refused. `also` are orders of your own that are raced beside

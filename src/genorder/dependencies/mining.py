@@ -39,7 +39,7 @@ _SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or 
 _DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
 _SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
-_MORE_NOISE = 1.15  # times the violations that the noise explains
+_MORE_NOISE, _NOISE_ERRORS = 1.15, 3.0  # times the violations that the noise explains; standard errors beyond that
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
 _NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
 _ENOUGH = 500.0  # informative pairs by which the noise is measured
@@ -219,10 +219,13 @@ class Miner:
         self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
         agree_MP, weighted_MP = table.agreement(self._pairs_2M)
         self._weighted_MP = torch.from_numpy(weighted_MP)
-        self._times_PP: NDArray[np.float32] = _gram(torch.from_numpy(agree_MP).float()).numpy()
+        agreed_MP = torch.from_numpy(agree_MP).float()
+        self._agreed_MP = None if table.fixed_length else agreed_MP  # counted again for each target that not all have
+        self._times_PP: NDArray[np.float32] = _gram(agreed_MP).numpy()
         self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
+        self._searchable = table.positions  # of which sets are being formed
         self._ambiguous: list[int] = []
         self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
@@ -239,12 +242,11 @@ class Miner:
         violated_M = relation.violated(self._pairs_2M)
         weight_RK, times_RK = self._weight_PP[np.ix_(rows, columns)], self._times_PP[np.ix_(rows, columns)]
         has_M = np.ones_like(violated_M)
-        if not self.table.fixed_length:
+        if self._agreed_MP is not None:
             has_N = self.table.has(relation.target)
             has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
-        if not has_M.all():
             weight_RK = self._products(self._weighted_MP, has_M, rows, columns)
-            times_RK = self._products((self._weighted_MP > 0).float(), has_M, rows, columns)
+            times_RK = self._products(self._agreed_MP, has_M, rows, columns)
         same_RK = self._products(self._weighted_MP, has_M & ~violated_M, rows, columns)
         rate_RK = _judged(1 - same_RK / np.maximum(weight_RK, 1), times_RK, relation.base_rate, _SCREEN_ERRORS)
         own = self.table.inputs + relation.target
@@ -303,15 +305,16 @@ class Miner:
         frequency_T = self.table.frequency(relation.target)
         right = float(np.maximum(1 - self.noise / (len(frequency_T) * frequency_T), 0).mean())
         targets = sum(position >= self.table.inputs for position in positions)
-        return count.violation_rate <= _MORE_NOISE * (1 - right * (1 - self.noise) ** (1 + 2 * targets))
+        noise = 1 - right * (1 - self.noise) ** (1 + 2 * targets)
+        noise *= _MORE_NOISE + _NOISE_ERRORS / math.sqrt(self.noise * self.table.samples)
+        return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
 
     def _support(self, size: int) -> float:
-        """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
-        for a determinant though its violation rate is a third of the base rate.
+        """Violations to expect by chance where none is seen, so that none of all sets of this size that are searched is
+        taken by chance for a determinant though its violation rate is a third of the base rate.
         """
-        sets = (
-            math.lgamma(self.table.positions + 1) - math.lgamma(size + 1) - math.lgamma(self.table.positions - size + 1)
-        )
+        positions = max(self._searchable, size)
+        sets = math.lgamma(positions + 1) - math.lgamma(size + 1) - math.lgamma(positions - size + 1)
         return (sets + self.config.surety) / _MISSED_RATE
 
     def grown(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> Determinant | None:
@@ -385,7 +388,8 @@ class Miner:
             self._add(found)
             if not any(one.positions for one in found):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
-        if not any(one.positions for sets in self.determinants.values() for one in sets):
+        exact = any(one.positions for sets in self.determinants.values() for one in sets)
+        if not exact and not self._pointers(range(table.targets)):  # noise would put other tokens than those pointed at
             self.noise = self._noise_level()
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
@@ -508,8 +512,10 @@ class Miner:
         self, relation: Relation, starts: Sequence[Positions], allowed_P: NDArray[np.bool_]
     ) -> list[Determinant]:
         self._grown.clear()
-        found = (self.grown(relation, start, allowed_P) for start in starts)
-        return [determinant for determinant in found if determinant]
+        self._searchable = int(allowed_P.sum())
+        found = [determinant for start in starts if (determinant := self.grown(relation, start, allowed_P))]
+        self._searchable = self.table.positions
+        return found
 
     def _add(self, found: Iterable[Determinant]) -> bool:
         """Keep them; is a small one among them that is new?"""
@@ -683,11 +689,14 @@ def mine_dependencies(
 ) -> Mined:
     """The same result for the same samples and seed. Raises Interrupted when the reporter's stop is requested."""
     rng = numpy_generator(derive_seed(seed, "mining"))
-    return Miner(SampleTable(train, config.samples, rng), config, rng, report).mine()
+    table = SampleTable(train, config.samples, rng)
+    if table.samples < 2:  # nothing can be compared
+        return Mined(table.inputs, table.targets, {}, dict.fromkeys(range(table.targets), ()), (), 0.0)
+    return Miner(table, config, rng, report).mine()
 
 
 def _judged(
-    rate: NDArray[np.floating[Any]], times: NDArray[np.number[Any]], base: float, errors: float
+    rate: NDArray[np.floating[Any]], times: NDArray[Any], base: float, errors: float
 ) -> NDArray[np.floating[Any]]:
     """Violation rates, shrunk to the base rate if few pairs were seen; the base rate where they may lie below it by
     chance, that is by less than so many standard errors.

@@ -6,7 +6,6 @@ the softmax of its logits over them, through its own embedding of token values. 
 embedding of its index, go through a network shared by all targets, to the target's logits. Few slots means that few
 tokens can be read: an order is friendly when its targets can be computed from few available tokens. When a favourite
 position is not available, the softmax moves to the next best, so alternatives and directions come out by themselves.
-With a pointer, the tokens in the slots also choose one further position, by content: y = x[p] is read like that.
 
 Axes: G groups that share what is available, B samples of a group, L targets, H slots, D width, V vocabulary,
 P positions: the inputs, then the targets, then one that is always available and empty.
@@ -27,7 +26,6 @@ class RoutedConfig(BaseModel):
     slots: int = Field(default=3, ge=1)
     width: int = Field(default=64, ge=1)
     hidden: int = Field(default=256, ge=1)
-    pointer: bool = False  # one more position is read, which the tokens in the slots point to
 
 
 _ROUTING_SCALE = 0.1  # of the first routing logits: every position is read a little
@@ -55,16 +53,8 @@ class RoutedModel(nn.Module):
         self.first_F = nn.Parameter(torch.zeros(hidden))
         self.second_FF = normal(hidden, hidden, scale=math.sqrt(2 / hidden))
         self.second_F = nn.Parameter(torch.zeros(hidden))
-        if config.pointer:
-            self.point_FP = normal(hidden, positions, scale=math.sqrt(1 / hidden))
-            self.pointed_VD = normal(vocabulary + 1, width, scale=1.0)
-            self.pointed_DF = normal(width, hidden, scale=math.sqrt(1 / width))
         self.out_FV = normal(hidden, vocabulary, scale=math.sqrt(1 / hidden))
         self.out_V = nn.Parameter(torch.zeros(vocabulary))
-
-    def fresh_routing(self, rng: torch.Generator) -> Tensor:
-        """routing_LHP of a model that has not been trained."""
-        return _ROUTING_SCALE * torch.randn(self.routing_LHP.shape, generator=rng)
 
     @torch.no_grad()
     def slot_weights(self, available_GLP: Tensor) -> Tensor:
@@ -77,10 +67,7 @@ class RoutedModel(nn.Module):
         return self.routing_LHP[..., available_P].logsumexp(dim=-1)
 
     def reading_cost(self, available_GLP: Tensor) -> Tensor:
-        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse.
-
-        What a pointer reads is free: it is one position for each sample, though another for the next.
-        """
+        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse."""
         weights_GHLP = self._slot_weights(available_GLP, None)
         read_GL = (1 - (1 - weights_GHLP[..., :-1]).prod(dim=1)).sum(dim=-1)  # the empty position costs nothing
         entropy_GL = -(weights_GHLP * (weights_GHLP + _TINY).log()).sum(dim=(1, 3))
@@ -116,18 +103,6 @@ class RoutedModel(nn.Module):
         hidden_F = (read_GBLX @ self.first_RF[: slots * width]).view(groups * samples, targets, -1) + by_index_LF
         hidden_F = functional.relu(hidden_F).view(groups * samples * targets, -1)
         next_F = torch.addmm(self.second_F, hidden_F, self.second_FF)
-        if self.config.pointer:
-            next_F = next_F + self._pointed(
-                hidden_F, tokens_GBP, available_GLP[..., readable], self.point_FP[:, readable]
-            )
         hidden_F = functional.relu(next_F)
         logits = torch.addmm(self.out_V, hidden_F, self.out_FV)
         return logits.view(groups, samples, targets, self.vocabulary)
-
-    def _pointed(self, hidden_F: Tensor, tokens_GBP: Tensor, available_GLP: Tensor, point_FP: Tensor) -> Tensor:
-        """What stands where the hidden layer points, for the next one; a row for each group, sample and target."""
-        groups, samples, positions = tokens_GBP.shape
-        logits_GBLP = (hidden_F @ point_FP).view(groups, samples, -1, positions)
-        weights_GBLP = logits_GBLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
-        read_GBLD = weights_GBLP @ functional.embedding(tokens_GBP, self.pointed_VD)
-        return read_GBLD.flatten(0, 2) @ self.pointed_DF

@@ -4,7 +4,6 @@ Axes: N samples, G groups, B samples of a group, L targets, P positions (inputs,
 C orders.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
@@ -27,24 +26,6 @@ _FEW_ROWS, _FEWEST_SAMPLES = 20_000, 64  # predictions at each of many measureme
 _ROWS = 40_000  # predictions or targets read at once while measuring: enough to fill the cores, few for the caches
 
 
-class OutwardConfig(BaseModel):
-    """See profiling/outward.py. Lengths are in those of a round in random orders, `any_order.training.steps`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    batch_size: int = Field(default=128, ge=1)
-    learning_rate: float = Field(default=1e-2, gt=0)
-    most: float = Field(default=7.5, gt=0)  # it trains no longer than that
-    give_up: float = Field(default=1.5, gt=0)  # without a new target for so long, it ends
-    patience: float = Field(default=0.5, gt=0)  # without a new one for so long, a half-known target will do
-    polish: float = Field(default=0.75, gt=0)  # so long after all are known, and after the last have begun anew
-    restarts: int = Field(default=4, ge=0)  # once all are known, so often those that are worse than most begin anew
-    restart_every: float = Field(default=0.5, gt=0)  # so long from one of them to the next
-    interval: int = Field(default=25, ge=1)  # steps from one look at what is known to the next
-    known_share: float = Field(default=0.3, gt=0, lt=1)  # of the loss of a blind guess, below which a target is known
-    polished_share: float = Field(default=0.05, gt=0, lt=1)  # who is worse then begins anew
-
-
 class AnyOrderConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -57,11 +38,6 @@ class AnyOrderConfig(BaseModel):
     validation_samples: int = Field(default=512, ge=2)
     graph_steps: int = Field(default=200, ge=0)  # in the order found, with a price on reading, before the graph is read
     reading_price: float = Field(default=0.02, ge=0)  # in loss, of each position that a target reads
-    outward: OutwardConfig = OutwardConfig()
-
-    def outward_training(self) -> TrainingConfig:
-        changed = {"batch_size": self.outward.batch_size, "learning_rate": self.outward.learning_rate}
-        return self.training.model_copy(update={**changed, "steps": math.ceil(self.outward.most * self.training.steps)})
 
 
 def with_steps(config: AnyOrderConfig, steps: int) -> AnyOrderConfig:

@@ -39,9 +39,7 @@ class GrowingLosses:
 
 
 def _reads_more(oracle: AnyOrderOracle, before_LH: Tensor, after_LH: Tensor) -> NDArray[np.bool_]:
-    """Which targets read what has been added, by the masses before and after? A pointer may read anything."""
-    if oracle.model.config.pointer:
-        return np.ones(oracle.targets, dtype=np.bool_)
+    """Which targets read what has been added, by the masses before and after?"""
     shares_LH = -torch.expm1(before_LH - after_LH)
     reads_L: NDArray[np.bool_] = (shares_LH > READ).any(dim=1).cpu().numpy()
     return reads_L

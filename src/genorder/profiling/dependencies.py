@@ -14,7 +14,6 @@ from genorder.orders import Order
 from genorder.profiling.any_order import READ, AnyOrderOracle, available_before
 
 _PARENT_SHARE = 0.1  # of the largest rise of a target's loss, that a parent must cause
-_POINTED_SHARE = 0.5  # of an even share of the inputs, of which a pointer reads only one in each sample
 _PARENT_ERRORS = 4.0  # standard errors that it must exceed
 
 
@@ -26,8 +25,6 @@ def learned_dependencies(oracle: AnyOrderOracle, order: Order) -> list[TargetDep
     device = oracle.validation.inputs_NW.device
     available_LP = available_before(torch.tensor([list(order)], device=device), inputs)[0]
     read_LP = model.slot_weights(available_LP[None])[0].amax(dim=0) >= READ
-    if model.config.pointer:
-        read_LP |= available_LP  # any of them may be pointed to
     whole_NL = oracle.losses(available_LP)
     count = len(whole_NL)
     rise_PL, error_PL = np.zeros((inputs + targets, targets)), np.zeros((inputs + targets, targets))
@@ -39,8 +36,7 @@ def learned_dependencies(oracle: AnyOrderOracle, order: Order) -> list[TargetDep
             risen_NM = broken.losses(available_LP[readers_M], readers_M) - whole_NL[:, readers_M.cpu().numpy()]
             rise_PL[position, readers_M.cpu().numpy()] = risen_NM.mean(axis=0)
             error_PL[position, readers_M.cpu().numpy()] = risen_NM.std(axis=0, ddof=1) / np.sqrt(count)
-    share = min(_PARENT_SHARE, _POINTED_SHARE / max(1, inputs)) if model.config.pointer else _PARENT_SHARE
-    enough_PL = (rise_PL >= share * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
+    enough_PL = (rise_PL >= _PARENT_SHARE * rise_PL.max(axis=0)) & (rise_PL > _PARENT_ERRORS * error_PL)
     return [
         _dependency(target, enough_PL[:, target].nonzero()[0].tolist(), rise_PL[:, target], whole_NL[:, target], inputs)
         for target in range(targets)

@@ -3,12 +3,9 @@
 One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
 greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
 would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If the two
-agree on an order that matters, but much is left to predict, the model trains on. If they disagree beyond the noise, or
-nothing has been learnt yet, another model works outwards from the inputs (see profiling/outward.py), then one that can
-also follow a pointer from one token to another; if neither gets there, the first trains on. At last the best of them
-trains for a while in the order found, paying for what it reads, so that it shows what each target is computed from and
-nothing else; other sorts of that graph go to the race, as learnability may differ (see linearise.py).
+model, with their standard errors, rank them. If they disagree beyond the noise, or much is left to predict, the model
+trains on. At last it trains for a while in the order found, paying for what it reads, so that it shows what each target
+is computed from and nothing else; sorts of that graph go to the race, as learnability may differ (see linearise.py).
 """
 
 import shutil
@@ -33,7 +30,7 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.rounds import Round, Rounds, fits, planned_rounds
+from genorder.search.rounds import Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
 
@@ -48,7 +45,6 @@ class AnyOrder(OwnModelSearch):
 
     restarts: int = 1  # models from different seeds
     rounds: int = 3  # trainings of a model, each twice as long as the one before, as long as it is not settled
-    outward: bool = True  # after the first of them, two other models work outwards from the inputs
 
     def __post_init__(self) -> None:
         if self.restarts < 1 or self.rounds < 1:
@@ -84,7 +80,7 @@ class AnyOrder(OwnModelSearch):
 
     def plan(self, problem: SearchProblem) -> list[PlannedRun]:
         config, share = problem.any_order, self._share(problem)
-        first, *more = (planned.steps for planned in self._rounds(problem))
+        first, *more = self._rounds(problem)
         most = first + sum(steps for steps in more if fits(first + steps, share))
         settled, longest = (
             steps + config.graph_steps * fits(steps + config.graph_steps, share)
@@ -103,8 +99,8 @@ class AnyOrder(OwnModelSearch):
         steps, models = problem.budget.steps, self._models(problem)
         return None if steps is None or not models else max(1, steps // models)
 
-    def _rounds(self, problem: SearchProblem) -> list[Round]:
-        return planned_rounds(problem.any_order, self.rounds, self.outward, self._share(problem))
+    def _rounds(self, problem: SearchProblem) -> list[int]:
+        return planned_rounds(problem.any_order, self.rounds, self._share(problem))
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: two constructions, the best two of the round before, more sorts."""

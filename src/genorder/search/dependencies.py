@@ -45,13 +45,12 @@ class Dependencies(OwnModelSearch):
 
     restarts: int = 1  # of the learned oracle
     rounds: int = 3
-    outward: bool = True
 
     def __post_init__(self) -> None:
         self._oracle()  # which checks the settings
 
     def _oracle(self) -> AnyOrder:
-        return AnyOrder(self.restarts, self.rounds, self.outward)
+        return AnyOrder(self.restarts, self.rounds)
 
     def check(self, problem: SearchProblem) -> None:
         self._oracle().check(problem)

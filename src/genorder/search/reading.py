@@ -35,11 +35,10 @@ class Reading:
 
     orders: list[Order]  # best first
     losses_CN: NDArray[np.float64]  # mean over targets, of each order and validation sample
-    others_CN: NDArray[np.float64]  # what it must beat: some random orders, or the inputs alone
+    others_CN: NDArray[np.float64]  # what it must beat: some random orders
     blind: float  # loss of guessing by the frequency of tokens alone
     gains: Gains | None
     before: float | None  # loss of the best order after the round before
-    outward: bool = False  # the model has worked outwards from the inputs, and knows nothing of random orders
 
     @property
     def best(self) -> float:
@@ -87,11 +86,6 @@ class Reading:
         )
 
     @property
-    def promising(self) -> bool:
-        """Do the constructions agree on an order that matters, so that more of the same training may settle it?"""
-        return self.learnt and self.agreed and self.preferred
-
-    @property
     def advantage(self) -> tuple[float, float]:
         """Of the best order over the others, and its standard error."""
         return float(self._gained_N.mean()), _error_of(self._gained_N)
@@ -120,42 +114,6 @@ def read(
     others_CN = np.array([oracle.mean_of_order(order) for order in drawn])
     ranked = [orders[index] for index in ranking]
     return Reading(ranked, losses_CN[ranking], others_CN, blind, gains, before)
-
-
-def read_outward(
-    oracle: AnyOrderOracle,
-    known: Sequence[int],
-    constraints: Constraints,
-    blind_L: NDArray[np.float64],
-    blind: float,
-    random_CN: NDArray[np.float64],
-) -> Reading:
-    """What a model says that has worked outwards from the inputs; `known` are targets in the sequence it found.
-
-    Of orders that read ahead it knows nothing. So its order must beat both the inputs alone, which all targets had to
-    read at first (what has been unlearnt since then counts as a blind guess), and the losses of random orders under
-    another model.
-    """
-    greedy = greedy_order(oracle, constraints)
-    sequence = constraints.repaired(Order.of([*known, *(target for target in greedy if target not in known)]))
-    orders = deduplicated([sequence, greedy])
-    losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
-    ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
-    lengths_N = oracle.validation.target_lengths_N.cpu().numpy()
-    has_NL = lengths_N[:, None] > np.arange(oracle.targets)
-    alone_NL = oracle.given([])
-    unlearnt_L = alone_NL.sum(axis=0) > blind_L * has_NL.sum(axis=0)
-    alone_N = np.where(unlearnt_L, blind_L * has_NL, alone_NL).sum(axis=1) / lengths_N.mean()
-    others_CN = min(alone_N[None], random_CN, key=lambda losses_CN: losses_CN.mean())
-    ranked = [orders[index] for index in ranking]
-    return Reading(ranked, losses_CN[ranking], others_CN, blind, None, None, outward=True)
-
-
-def chosen(readings: Sequence[Reading]) -> Reading:
-    """The best, or one that is hardly worse and settled."""
-    least = min(reading.best for reading in readings)
-    near = [reading for reading in readings if reading.best - least <= _LEARNT_SHARE * reading.blind]
-    return min(near, key=lambda reading: (not reading.settled, reading.best))
 
 
 def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
@@ -189,8 +147,6 @@ def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
     advantage, error = reading.advantage
     best, others = reading.orders[0], float(reading.others_CN.mean())
     losses = {"best": reading.best, "blind": reading.blind, "its_standard_error": error}
-    if reading.outward:
-        return {**losses, "without_order": others, "advantage_over_no_order": advantage}
     reverse = float(oracle.mean_of_order(best.compose(Order.reverse(len(best)))).mean())
     return {**losses, "reverse": reverse, "random": others, "advantage_over_random": advantage}
 
@@ -211,14 +167,9 @@ def verdict(reading: Reading) -> tuple[str, str]:
             "(--set search.restarts)."
         )
     if not reading.preferred:
-        other = "from the inputs alone or in a random order" if reading.outward else "in a random order"
         return NO_ORDER, (
-            f"The targets can be predicted, but as well {other} as in the constructed one: the order does not "
+            "The targets can be predicted, but as well in a random order as in the constructed one: the order does not "
             "seem to matter."
-        )
-    if reading.outward:
-        return ORDER_FOUND, (
-            "Working outwards from the inputs, the targets became predictable once those before them were known."
         )
     if not reading.agreed:
         return ORDER_FOUND, (

@@ -187,11 +187,28 @@ class Builder:
         position = Position("y", len(self._nodes))
         self._values[position], self._sizes[position] = result_N, size
         earlier = [self._values[Position("y", index)] for index in range(len(self._nodes))]
-        if any(self._unexplained(values_N, (position,)) < _LEAST_EFFECT for values_N in earlier):
+        mirrored = not isinstance(operation, Pointer | Copy) and self._has_mirror_image(reads, position)
+        if mirrored or any(self._unexplained(values_N, (position,)) < _LEAST_EFFECT for values_N in earlier):
             del self._values[position], self._sizes[position]
             raise Rejected
         self._nodes.append(node)
         return position
+
+    def _has_mirror_image(self, reads: Sequence[Position], target: Position) -> bool:
+        """Whether the target and one that it reads could change places: y1 = f(y0, x2) can be solved for y0, and y1 is
+        a function of as few earlier positions as y0 is. No sample tells which of the two is computed first.
+        """
+        for read in reads:
+            solved = [*(other for other in reads if other != read), target]
+            if read.kind == "y" and self._unexplained(self._values[read], solved) == 0:
+                node = self._nodes[read.column]
+                if isinstance(node.operation, Pointer | Copy):
+                    continue
+                earlier = [position for position in self._not_after(read.column) if position != target]
+                as_few = self._unexplained(self._values[target], node.reads) == 0
+                if as_few or self._has_alternative(node, self._values[target], earlier):
+                    return True
+        return False
 
     def _unexplained(self, result_N: IntArray, positions: Sequence[Position]) -> float:
         """The share of samples whose token differs from the most frequent one given the tokens of `positions`."""
