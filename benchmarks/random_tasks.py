@@ -19,7 +19,7 @@ from statistics import median
 import torch
 
 from genorder.data import EncodedDataset, encode
-from genorder.dependencies import MiningConfig, mine_dependencies
+from genorder.dependencies.mining import MiningConfig, mine_dependencies
 from genorder.orders import Order, cost_ratio
 from genorder.tasks import RandomProgramTask, make_task, task_splits
 

@@ -29,7 +29,7 @@ DISCOVERING = {
     **EXPLORING, "final.training.steps": 8, "final.training.batch_size": 8,
     "any_order.training.steps": 8, "any_order.training.batch_size": 8,
     "any_order.model.width": 16, "any_order.model.hidden": 32,
-    "any_order.graph_steps": 8, "any_order.outward.most": 1.5,
+    "any_order.graph_steps": 8,
     **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 TRAINING = {

@@ -65,7 +65,7 @@ def test_steps_that_fit_into_a_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, steps: int | None
 ) -> None:
     """The race takes 10 seconds and what comes beside training 65.5, whatever the steps; twelve steps take one."""
-    discovery = small(AnyOrder(outward=False, rounds=1))
+    discovery = small(AnyOrder(rounds=1))
     with run_directory(tmp_path / "run") as directory:
         problem = new_problem(discovery, directory)
         planned = sum(run.steps for run in discovery.search.plan(problem))

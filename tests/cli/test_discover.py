@@ -27,7 +27,7 @@ EXPLORING = {
 FINAL = {
     "any_order.training.steps": 24, "any_order.training.batch_size": 16,
     "any_order.model.width": 16, "any_order.model.hidden": 32,
-    "any_order.graph_steps": 8, "any_order.outward.most": 1.5,
+    "any_order.graph_steps": 8,
     "final.training.steps": 24, "final.training.batch_size": 8,
     **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
@@ -151,7 +151,7 @@ def test_targets_that_a_training_missed(
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_strategies(genorder: Genorder, strategy: str) -> None:
     own = {
-        "dependencies": {"rounds": 1, "outward": "false"},
+        "dependencies": {"rounds": 1},
         "any-order": {"restarts": 2, "rounds": 1},
         "global-local": {"depth": 2, "local": "false"},
         "evolutionary": {"population": 4, "generations": 2, "fitness": "separate", "separate_steps": 3},
@@ -418,7 +418,7 @@ PAPER = f"{TASK} --strategy global-local"
         ("discover --task square --length 9 --strategy global-local --depth 8", "--depth 8 profiles 2 x 8! = 80,640*"),
         (f"{PAPER} --depth 4 --max-candidates 47", "--depth 4 profiles 2 x 4! = 48 candidates*the limit of 47;*"),
         (f"{PAPER} --init short.json", "short.json: entry 2 has 3 indices; the data has 4 targets"),
-        (f"{TASK} --depth 3", "--strategy dependencies has no setting depth; it has: restarts, rounds, outward"),
+        (f"{TASK} --depth 3", "--strategy dependencies has no setting depth; it has: restarts, rounds"),
         (f"{PAPER} --init block", "initial pool block shuffles blocks of 5 targets; this data has only one block"),
         (f"{PAPER} --init nosuch.json", "initial pool 'nosuch.json': expected one of random, sort, *JSON file of*"),
         (f"{PAPER} --init vars", "initial pool vars needs a time series of several variables*"),

@@ -18,7 +18,6 @@ from genorder.models import GPTConfig
 from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Constraints, Order
 from genorder.profiling import AnyOrderConfig, ProfilerConfig
-from genorder.profiling.any_order import OutwardConfig
 from genorder.search import (
     AnyOrder,
     Dependencies,
@@ -70,7 +69,6 @@ ANY_ORDER = AnyOrderConfig(
     training=TrainingConfig(steps=24, batch_size=16, learning_rate=5e-3, warmup_steps=2),
     groups=4,
     graph_steps=4,
-    outward=OutwardConfig(batch_size=16, most=1.0),
 )
 SAMPLES = 100
 

@@ -125,7 +125,7 @@ def test_interrupted_and_continued_gives_the_same(search: Search, tmp_path: Path
         except Interrupted:
             interruptions += 1
             assert interruptions < 50
-    assert interruptions >= 2
+    assert interruptions >= (1 if search.name == "dependencies" else 2)  # which trains only what counting leaves open
     assert told(continued) == told(whole)
     assert not list((tmp_path / "parts").rglob("step-*"))
 

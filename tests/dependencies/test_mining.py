@@ -6,7 +6,7 @@ import torch
 from numpy.typing import NDArray
 
 from genorder.data import EncodedDataset, encode
-from genorder.dependencies import Mined, MiningConfig, mine_dependencies
+from genorder.dependencies.mining import Mined, MiningConfig, mine_dependencies
 from genorder.dependencies.samples import SampleTable
 from genorder.orders import Order, cost_ratio
 from genorder.tasks import make_task, task_splits

@@ -18,7 +18,6 @@ from genorder.data import EncodedDataset
 from genorder.data.encoding import PAD
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
-from genorder.models.routed import RoutedConfig
 from genorder.orders import Constraints, Order, cost_ratio
 from genorder.profiling import AnyOrderConfig, any_order
 from genorder.profiling.any_order import (
@@ -323,18 +322,6 @@ def test_what_is_not_read_is_not_measured_again(monkeypatch: pytest.MonkeyPatch)
     growing.mean_given([0, 1], [2, 3, 4])
     assert asked[1:] == [[2, 3, 4]]
     np.testing.assert_allclose(before_M, mean_given(oracle, [0], [1, 2, 3, 4]), atol=1e-3)
-
-
-def test_what_a_pointer_may_read_is_measured_again() -> None:
-    encoded = random_data(50, targets=5)
-    model = routed_model(encoded, SMALL.model_copy(update={"model": RoutedConfig(pointer=True)}), 0)
-    with torch.no_grad():
-        model.routing_LHP[:, :, model.inputs : -1] = -10.0  # no slot reads a target
-    oracle = AnyOrderOracle(model, encoded, 50)
-    growing = GrowingLosses(oracle)
-    growing.mean_given([], [0, 1, 2, 3, 4])
-    np.testing.assert_array_equal(growing.mean_given([0], [1, 2]), oracle.mean_given([0], [1, 2]))
-    assert (pairwise_gains(oracle).gain_LL[0, 1:] != 0).all()
 
 
 def test_gains_are_what_one_target_saves_of_another() -> None:

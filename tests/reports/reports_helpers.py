@@ -24,7 +24,7 @@ EXPLORING = (
 )  # fmt: skip
 FINAL = (
     "any_order.training.steps=24", "any_order.training.batch_size=16", "any_order.model.width=16",
-    "any_order.model.hidden=32", "any_order.graph_steps=8", "any_order.outward.most=1.5", "final.training.steps=8",
+    "any_order.model.hidden=32", "any_order.graph_steps=8", "final.training.steps=8",
     "final.training.batch_size=8", *(f"final.model.{size}" for size in SMALL_MODEL),
 )  # fmt: skip
 FIXED = (*FEW, "training.batch_size=8", *(f"model.{size}" for size in SMALL_MODEL))

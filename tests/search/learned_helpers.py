@@ -16,7 +16,6 @@ from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
 from genorder.orders import CandidateSource, Order
 from genorder.profiling import AnyOrderConfig
-from genorder.profiling.any_order import OutwardConfig
 from genorder.search import AnyOrder, Search, SearchProblem, SearchResult
 from genorder.store import Journal
 from genorder.tasks import make_task, task_splits
@@ -34,7 +33,6 @@ LEARNING = AnyOrderConfig(
     ),
     groups=8,
     validation_samples=400,
-    outward=OutwardConfig(batch_size=64),
     graph_steps=100,
 )
 

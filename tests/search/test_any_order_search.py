@@ -207,7 +207,7 @@ def test_of_random_targets_nothing_is_learnt(tmp_path: Path, seed: int, shortest
 
 @pytest.mark.parametrize(("solve", "seed", "shortest"), [(copies, 0, None), (copies, 1, 1), (noisy_copies, 0, 1)])
 def test_independent_targets_prefer_no_order(tmp_path: Path, solve: Solve, seed: int, shortest: int | None) -> None:
-    search = AnyOrder(outward=False)
+    search = AnyOrder()
     result = propose(tmp_path, splits_of(solve, shortest=shortest), shortened(200), search, seed=seed)
     assert result.details["verdict"] == "no order preferred"
     assert all(not parents["targets"] for parents in result.details["dependencies"])
@@ -249,36 +249,24 @@ def test_what_is_not_settled_trains_on(tmp_path: Path) -> None:
     """Each round is twice as long as the one before."""
     splits = splits_of(random_targets)
     for rounds, steps in ((1, 20), (2, 60), (3, 140)):
-        result = propose(tmp_path / str(rounds), splits, shortened(20), AnyOrder(rounds=rounds, outward=False))
+        result = propose(tmp_path / str(rounds), splits, shortened(20), AnyOrder(rounds=rounds))
         assert trained_steps(result) == steps
         assert len(result.stages) == 1
 
 
-@pytest.mark.parametrize(
-    ("solve", "rounds"), [(noisy_squares, [400, 800]), (random_targets, [20, "outward", "outward"])]
-)
-def test_a_promising_order_is_trained_on_before_another_model(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, solve: Any, rounds: list[int | str]
-) -> None:
-    """What noise leaves is never predicted; that the loss has stopped falling settles it without another model."""
-    trained: list[int | str] = []
-    fit_any_order, fit_outward = trainings.fit_any_order, trainings.fit_outward
+def test_noise_is_settled_once_the_loss_stops_falling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What noise leaves is never predicted."""
+    trained: list[int] = []
+    fit_any_order = trainings.fit_any_order
 
     def in_random_orders(model: Any, train: Any, config: AnyOrderConfig, **options: Any) -> float:
         trained.append(config.training.steps)
         return fit_any_order(model, train, config, **options)
 
-    def outward(*arguments: Any, **options: Any) -> Any:
-        trained.append("outward")
-        return fit_outward(*arguments, **options)
-
     monkeypatch.setattr(trainings, "fit_any_order", in_random_orders)
-    monkeypatch.setattr(trainings, "fit_outward", outward)
-    result = propose(tmp_path, splits_of(solve), shortened(rounds[0]))
-    assert trained[: len(rounds)] == rounds
-    if solve is noisy_squares:
-        assert trained[len(rounds) :] == [LEARNING.graph_steps]
-        assert result.details["verdict"] == "order found"
+    result = propose(tmp_path, splits_of(noisy_squares), shortened(400))
+    assert trained == [400, 800, LEARNING.graph_steps]
+    assert result.details["verdict"] == "order found"
 
 
 @pytest.mark.parametrize(
@@ -308,28 +296,27 @@ def test_the_plan_counts_every_step(
         AnyOrder().propose(problem)
     graph = LEARNING.graph_steps
     if late:
-        outward = 2 * problem.any_order.outward_training().steps if share is None else 0  # at most; it gives up before
-        assert sum(trained) + (graph if share is None else 0) == planned.steps + planned.more_steps - outward
+        assert sum(trained) + (graph if share is None else 0) == planned.steps + planned.more_steps
     else:
         assert sum(trained) == planned.steps
 
 
 def test_a_budget_of_steps_is_kept(tmp_path: Path) -> None:
     splits = splits_of(random_targets)
-    for most, steps in ((10, 10), (20, 20), (59, 20), (60, 60), (169, 140), (170, 170), (1000, 200)):
+    for most, steps in ((10, 10), (20, 20), (59, 20), (60, 60), (139, 60), (140, 140), (1000, 140)):
         assert trained_steps(propose(tmp_path, splits, shortened(20), budget=Budget(steps=most))) == steps
 
 
 def test_interrupted_in_the_second_round_gives_the_same(tmp_path: Path) -> None:
     """Progress is told at steps 20 and 30 of the first round, then at 20, 40 and 60 of the second."""
-    splits, search = splits_of(random_targets), AnyOrder(outward=False)
+    splits, search = splits_of(random_targets), AnyOrder()
     whole = propose(tmp_path / "whole", splits, shortened(30), search)
     folder = tmp_path / "parts"
     with pytest.raises(Interrupted, match="of 60"):
         propose(folder, splits, shortened(30), search, **stopped_at(3))
     assert {(path.parent.name, path.stem) for path in folder.rglob("step-*.json")} == {
-        ("0-random", "step-000000030"),
-        ("1-random", "step-000000021"),
+        ("0", "step-000000030"),
+        ("1", "step-000000021"),
     }
     continued = propose(folder, splits, shortened(30), search)
     assert told(continued) == told(whole)
@@ -394,7 +381,7 @@ def test_restarts(tmp_path: Path) -> None:
 
 
 def test_many_restarts_propose_no_more_than_can_race(tmp_path: Path) -> None:
-    result = propose(tmp_path, splits_of(random_targets), shortened(2), AnyOrder(restarts=10, rounds=2, outward=False))
+    result = propose(tmp_path, splits_of(random_targets), shortened(2), AnyOrder(restarts=10, rounds=2))
     assert len({proposal.order for stage in result.stages for proposal in stage.best}) > MOST_PROPOSALS
     assert len(result.proposals) == MOST_PROPOSALS
 

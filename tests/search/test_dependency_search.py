@@ -34,7 +34,7 @@ from genorder.search.dependencies import Learned, verdict
 from genorder.tasks import TaskData, make_task, task_splits
 from made_data import TOKENS
 
-QUICK = Dependencies(rounds=1, outward=False)
+QUICK = Dependencies(rounds=1)
 
 
 def found(folder: Path, splits: Splits, steps: int = 40, search: Dependencies = QUICK, **options: Any) -> SearchResult:
@@ -144,7 +144,7 @@ def test_without_counting_it_is_the_learned_oracle_alone(tmp_path: Path) -> None
     splits = square("4")
     counting = {"mining": MiningConfig(enabled=False)}
     result = found(tmp_path / "one", splits, 400, **counting)
-    alone = propose(tmp_path / "other", splits, shortened(400), AnyOrder(rounds=1, outward=False))
+    alone = propose(tmp_path / "other", splits, shortened(400), AnyOrder(rounds=1))
     assert result.details["verdict"] == alone.details["verdict"] == "order found"
     assert result.details["advice"] == alone.details["advice"]
     assert result.details["losses"] == alone.details["losses"]
@@ -261,7 +261,7 @@ def noisy_functions_of_targets(inputs_NW: IntArray, rng: np.random.Generator) ->
 
 def test_targets_of_the_inputs_alone_come_before_others_that_read_them(tmp_path: Path) -> None:
     """Among those that are learnt the order does not matter, and yet they come last."""
-    result = found(tmp_path, splits_of(noisy_functions_of_targets), 300, Dependencies(outward=False))
+    result = found(tmp_path, splits_of(noisy_functions_of_targets), 300, Dependencies())
     assert result.details["verdict"] == "order found"
     assert [one.found_by for one in graph_of(result)] == ["model", "model", "counting", "counting"]
     assert [one.targets for one in graph_of(result)[:2]] == [(2,), (3,)]
