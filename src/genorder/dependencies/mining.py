@@ -388,11 +388,12 @@ class Miner:
             if not any(one.positions for one in found):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
         exact = any(one.positions for sets in self.determinants.values() for one in sets)
-        if not exact and not self._pointers(range(table.targets)):  # noise would put other tokens than those pointed at
+        pointers = {relation.target for relation in self._pointers([relation.target for relation in starts])}
+        if not exact and not pointers:  # noise would put other tokens than those pointed at
             self.noise = self._noise_level()
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
-            if not self.determinants[relation.target]:
+            if not self.determinants[relation.target] and relation.target not in pointers:
                 self._add(self._grown_from(relation, sets, everything >= 0))
         while len(self._known) < table.targets:
             self._report("closing from the inputs", len(self._known), table.targets)

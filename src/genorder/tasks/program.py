@@ -200,13 +200,18 @@ class Builder:
         The program might then be run the other way: the target first, and the ancestor solved from it. For instance,
         y0 = x0 + x1 + x2, y1 = y0 + x2: both are sums of three inputs, and either is the other one plus or minus x2.
         """
-        ancestors: set[Position] = set()
-        waiting = [read for read in reads if read.kind == "y"]
+        ancestors: set[Position] = set()  # that can be solved for, step by step
+        waiting = [(target, tuple(reads))]
         while waiting:
-            position = waiting.pop()
-            if position not in ancestors and not isinstance(self._nodes[position.column].operation, Pointer | Copy):
-                ancestors.add(position)
-                waiting += [read for read in self._nodes[position.column].reads if read.kind == "y"]
+            position, of_position = waiting.pop()
+            for read in of_position:
+                node = self._nodes[read.column] if read.kind == "y" else None
+                if node is None or read in ancestors or isinstance(node.operation, Pointer | Copy):
+                    continue
+                solved = [position, *(other for other in of_position if other != read)]
+                if self._unexplained(self._values[read], solved) == 0:
+                    ancestors.add(read)
+                    waiting.append((read, node.reads))
         larger = [p for p in ancestors if len(self._nodes[p.column].reads) > len(reads)]
         if not larger:
             return False
