@@ -18,7 +18,7 @@ Axes: see samples.py; K known positions.
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations, permutations
 from typing import Any, final
@@ -44,8 +44,8 @@ _DENOISED = 0.15  # share by which a position must lower the violation rate that
 _NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
 _ENOUGH = 500.0  # informative pairs by which the noise is measured
 _TELLING = 0.1  # share by which a set must lower the violation rate to be grown
-_BASE_PAIRS = 20_000  # of samples that agree at a base
-_MOST_BASES = 1_000
+_BASE_PAIRS = 20_000  # of samples that agree at a base of one position; a quarter, if it has two
+_MOST_BASES = 2_000
 _MOST_POINTED = 200  # inputs
 _POINTED_PAIRS = 10_000  # of samples by which pointers are sought
 _POINTED_RATE = 0.2  # base rate below which nearly all pairs of samples have some input in common
@@ -195,7 +195,7 @@ class Mined:
     targets: int
     determinants: dict[int, Determinant]  # of the targets that were reached, in the sequence in which they were
     found: dict[int, tuple[Determinant, ...]]  # all that were found, of all targets
-    ambiguous: tuple[int, ...]  # targets that might as well have come after others that are computed from them
+    ambiguous: tuple[int, ...]  # targets without whose determinant another closure is as small
     noise: float  # share of the targets' tokens that are wrong
 
     @property
@@ -225,8 +225,6 @@ class Miner:
         self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
         self._known: dict[int, Determinant] = {}
-        self._searchable = table.positions  # of which sets are being formed
-        self._ambiguous: list[int] = []
         self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
@@ -310,11 +308,12 @@ class Miner:
         return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
 
     def _support(self, size: int) -> float:
-        """Violations to expect by chance where none is seen, so that none of all sets of this size that are searched is
-        taken by chance for a determinant though its violation rate is a third of the base rate.
+        """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
+        for a determinant though its violation rate is a third of the base rate.
         """
-        positions = max(self._searchable, size)
-        sets = math.lgamma(positions + 1) - math.lgamma(size + 1) - math.lgamma(positions - size + 1)
+        sets = (
+            math.lgamma(self.table.positions + 1) - math.lgamma(size + 1) - math.lgamma(self.table.positions - size + 1)
+        )
         return (sets + self.config.surety) / _MISSED_RATE
 
     def grown(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> Determinant | None:
@@ -389,21 +388,23 @@ class Miner:
             if not any(one.positions for one in found):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
         exact = any(one.positions for sets in self.determinants.values() for one in sets)
-        if not exact and not self._pointers(range(table.targets)):  # noise would put other tokens than those pointed at
+        pointers = {relation.target for relation in self._pointers([relation.target for relation in starts])}
+        if not exact and not pointers:  # noise would put other tokens than those pointed at
             self.noise = self._noise_level()
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
-            if not self.determinants[relation.target]:
+            if not self.determinants[relation.target] and relation.target not in pointers:
                 self._add(self._grown_from(relation, sets, everything >= 0))
         while len(self._known) < table.targets:
             self._report("closing from the inputs", len(self._known), table.targets)
             if not (self._close() or self._search(1) or self._accept_next() or self._search(2)):
                 break
+        ambiguous = self._simplify()
         self._add_nearer()
         found_all = {
             target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
         }
-        return Mined(table.inputs, table.targets, self._nearest(), found_all, tuple(self._ambiguous), self.noise)
+        return Mined(table.inputs, table.targets, self._nearest(), found_all, tuple(ambiguous), self.noise)
 
     def _add_nearer(self) -> None:
         """If S determines both j and k, j may be computed from k: in place of a position by which k is computed."""
@@ -512,10 +513,8 @@ class Miner:
         self, relation: Relation, starts: Sequence[Positions], allowed_P: NDArray[np.bool_]
     ) -> list[Determinant]:
         self._grown.clear()
-        self._searchable = int(allowed_P.sum())
-        found = [determinant for start in starts if (determinant := self.grown(relation, start, allowed_P))]
-        self._searchable = self.table.positions
-        return found
+        found = (self.grown(relation, start, allowed_P) for start in starts)
+        return [determinant for determinant in found if determinant]
 
     def _add(self, found: Iterable[Determinant]) -> bool:
         """Keep them; is a small one among them that is new?"""
@@ -532,29 +531,32 @@ class Miner:
         return any_new
 
     def _accept_next(self, most: int | None = None) -> bool:
-        """Let the target become known that the smallest set determines, of at most so many positions.
+        """Let the next target become known, if at most so many positions determine it."""
+        chosen = self._next(self._known, frozenset())
+        if chosen is None or (most is not None and len(chosen.positions) > most):
+            return False
+        self._known[chosen.target] = chosen
+        return True
+
+    def _next(self, known: dict[int, Determinant], forbidden: Set[Determinant]) -> Determinant | None:
+        """Of the targets that known positions determine, the one with the smallest set.
 
         Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
         target, the one that leads to most others by smaller sets.
         """
-        known = self._known_positions()
-        ready = self._ready(known)
-        if not ready:
-            return False
-        size = min(len(one.positions) for one in ready)
-        if most is not None and size > most:
-            return False
-        ready = [one for one in ready if len(one.positions) == size]
-        least = [one for one in ready if min(len(other.positions) for other in self.determinants[one.target]) == size]
-        if least or len(ready) == 1:
-            chosen = min(least or ready, key=lambda one: one.complexity)
-        else:
-            chosen = max(sorted(ready, key=lambda one: one.complexity), key=lambda one: self._reach(known, one))
-            self._ambiguous.append(chosen.target)
-        self._known[chosen.target] = chosen
-        return True
+        positions = {*range(self.table.inputs), *(self.table.inputs + target for target in known)}
+        ready = self._ready(positions, forbidden)
+        size = min((len(one.positions) for one in ready), default=0)
+        ready = sorted((one for one in ready if len(one.positions) == size), key=lambda one: one.complexity)
+        least = [one for one in ready if self._smallest_size(one.target) == size]
+        if least or len(ready) <= 1:
+            return next(iter(least or ready), None)
+        return max(ready, key=lambda one: self._reach(positions, one, forbidden))
 
-    def _ready(self, known: set[int], below: int | None = None) -> list[Determinant]:
+    def _smallest_size(self, target: int) -> int:
+        return min(len(one.positions) for one in self.determinants[target])
+
+    def _ready(self, known: set[int], forbidden: Set[Determinant], below: int | None = None) -> list[Determinant]:
         """Of each unknown target the simplest determinant of known positions, of fewer than `below`, if it has one."""
         return [
             min(usable, key=lambda one: one.complexity)
@@ -564,17 +566,39 @@ class Miner:
                 usable := [
                     one
                     for one in found
-                    if (below is None or len(one.positions) < below) and known.issuperset(one.positions)
+                    if (below is None or len(one.positions) < below)
+                    and one not in forbidden
+                    and known.issuperset(one.positions)
                 ]
             )
         ]
 
-    def _reach(self, known: set[int], first: Determinant) -> int:
+    def _reach(self, known: set[int], first: Determinant, forbidden: Set[Determinant]) -> int:
         """How many targets become known, by smaller sets, once this one is."""
         reached = known | {self.table.inputs + first.target}
-        while more := self._ready(reached, len(first.positions)):
+        while more := self._ready(reached, forbidden, len(first.positions)):
             reached.update(self.table.inputs + one.target for one in more)
         return len(reached)
+
+    def _simplify(self) -> list[int]:
+        """A target that became known by a large set, though a smaller one determines it, may have come too early: do
+        without the large set if the closure reaches as much by fewer positions in all. Returns the targets whose large
+        set is as good as another closure without it: the samples do not tell which of them is right.
+        """
+        forbidden: set[Determinant] = set()
+        undecided: list[int] = []
+        for target in list(self._known):
+            size = len(self._known[target].positions)
+            if size > self._smallest_size(target):
+                trial = forbidden | {one for one in self.determinants[target] if len(one.positions) >= size}
+                other: dict[int, Determinant] = {}
+                while chosen := self._next(other, trial):
+                    other[chosen.target] = chosen
+                if other.keys() >= self._known.keys() and _total(other) < _total(self._known):
+                    forbidden, self._known = trial, other
+                elif other.keys() >= self._known.keys() and _total(other) == _total(self._known):
+                    undecided.append(target)
+        return undecided
 
     def _search(self, base: int) -> bool:
         """Look among the known positions for determinants that hold a position which is known only since the last
@@ -623,7 +647,7 @@ class Miner:
         """From a base and two more positions, all of them known, of which a part may tell nothing of the target."""
         best: list[list[tuple[float, Positions]]] = [[] for _ in relations]
         for base in bases:
-            pairs_2M = self.table.agreeing_pairs(base, _BASE_PAIRS)
+            pairs_2M = self.table.agreeing_pairs(base, _BASE_PAIRS // len(base) ** 2)
             agree_MK = torch.from_numpy(self.table.agreement(pairs_2M, known)[0]).float()
             times_KK = _gram(agree_MK).numpy()
             for relation, sets in zip(relations, best, strict=True):
@@ -715,6 +739,10 @@ def _pairs_with(new: Sequence[int], known: Sequence[int]) -> list[Positions]:
     """All pairs of known positions that hold a new one."""
     chosen = set(new)
     return [pair for pair in combinations(known, 2) if not chosen.isdisjoint(pair)]
+
+
+def _total(known: dict[int, Determinant]) -> int:
+    return sum(len(one.positions) for one in known.values())
 
 
 def _with(positions: Positions, position: int) -> Positions:

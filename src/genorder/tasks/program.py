@@ -5,7 +5,7 @@ order. A target's *determinant* is the set of positions it reads. The builder re
 explain it as simply in another way, so the determinants of an accepted program are its ground truth.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple, final
@@ -195,20 +195,36 @@ class Builder:
         return position
 
     def _has_mirror_image(self, reads: Sequence[Position], target: Position) -> bool:
-        """Whether the target and one that it reads could change places: y1 = f(y0, x2) can be solved for y0, and y1 is
-        a function of as few earlier positions as y0 is. No sample tells which of the two is computed first.
+        """Whether as few positions as one of its ancestors reads determine the target without that ancestor.
+
+        The program might then be run the other way: the target first, and the ancestor solved from it. For instance,
+        y0 = x0 + x1 + x2, y1 = y0 + x2: both are sums of three inputs, and either is the other one plus or minus x2.
         """
-        for read in reads:
-            solved = [*(other for other in reads if other != read), target]
-            if read.kind == "y" and self._unexplained(self._values[read], solved) == 0:
-                node = self._nodes[read.column]
-                if isinstance(node.operation, Pointer | Copy):
+        ancestors: set[Position] = set()  # that can be solved for, step by step
+        waiting = [(target, tuple(reads))]
+        while waiting:
+            position, of_position = waiting.pop()
+            for read in of_position:
+                node = self._nodes[read.column] if read.kind == "y" else None
+                if node is None or read in ancestors or isinstance(node.operation, Pointer | Copy):
                     continue
-                earlier = [position for position in self._not_after(read.column) if position != target]
-                as_few = self._unexplained(self._values[target], node.reads) == 0
-                if as_few or self._has_alternative(node, self._values[target], earlier):
-                    return True
-        return False
+                solved = [position, *(other for other in of_position if other != read)]
+                if self._unexplained(self._values[read], solved) == 0:
+                    ancestors.add(read)
+                    waiting.append((read, node.reads))
+        larger = [p for p in ancestors if len(self._nodes[p.column].reads) > len(reads)]
+        if not larger:
+            return False
+        free = [{*self._not_after(ancestor.column)} for ancestor in larger]
+        positions = [position for position in set.union(*free) if position != target]
+        most = max(prod(self._sizes[read] for read in self._nodes[p.column].reads) for p in larger)
+        return any(
+            any(
+                len(found) <= len(self._nodes[p.column].reads) and without >= found
+                for p, without in zip(larger, free, strict=True)
+            )
+            for found in self._determinants(self._values[target], sorted(positions), 2 * most, 3)
+        )
 
     def _unexplained(self, result_N: IntArray, positions: Sequence[Position]) -> float:
         """The share of samples whose token differs from the most frequent one given the tokens of `positions`."""
@@ -269,20 +285,25 @@ class Builder:
         """
         if isinstance(node.operation, Pointer | Copy):
             return False
-        positions = [position for position in positions if self._original(position) == position]
         own = {self._original(read) for read in node.reads}
         largest = 2 * prod(self._sizes[read] for read in own)
+        return any(found != own for found in self._determinants(result_N, positions, largest, min(len(own), 3)))
+
+    def _determinants(
+        self, result_N: IntArray, positions: Sequence[Position], largest: int, size: int
+    ) -> Iterator[set[Position]]:
+        """The sets of two positions, up to `size`, that determine the result, of up to `largest` combinations."""
+        positions = [position for position in positions if self._original(position) == position]
         pairs = min(max(20 * largest, 2_000), 40_000)
         first_M, second_M = self.rng.integers(_SAMPLES, size=(2, pairs))
         differs_M = result_N[first_M] != result_N[second_M]
         first_M, second_M = first_M[differs_M], second_M[differs_M]
         agree_MP = np.stack([self._values[p][first_M] == self._values[p][second_M] for p in positions], axis=1)
         sizes_P = np.array([self._sizes[p] for p in positions])
-        for chosen in _never_agreeing(agree_MP.astype(np.float32), sizes_P, largest, min(len(own), 3)):
-            alternative = [positions[index] for index in chosen]
-            if set(alternative) != own and self._unexplained(result_N, alternative) == 0:
-                return True
-        return False
+        for chosen in _never_agreeing(agree_MP.astype(np.float32), sizes_P, largest, size):
+            found = [positions[index] for index in chosen]
+            if self._unexplained(result_N, found) == 0:
+                yield set(found)
 
 
 def _never_agreeing(agree_MP: np.ndarray, sizes_P: IntArray, largest: int, positions: int) -> list[tuple[int, ...]]:
