@@ -18,8 +18,10 @@ Axes: see samples.py; K known positions.
 
 import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations, permutations
 from typing import Any, final
 
@@ -29,6 +31,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
+from genorder.dependencies.noise import ERRORS, MORE_NOISE, PurestGroup, expected_violations, pooled_noise
 from genorder.dependencies.samples import Count, Positions, SampleTable
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
@@ -39,7 +42,7 @@ _SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or 
 _DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
 _SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
-_MORE_NOISE, _NOISE_ERRORS = 1.15, 3.0  # times the violations that the noise explains; standard errors beyond that
+_EXCESS = 0.02  # of the base rate: violations beyond those of the noise, in groups of samples
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
 _NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
 _ENOUGH = 500.0  # informative pairs by which the noise is measured
@@ -50,8 +53,8 @@ _MOST_POINTED = 200  # inputs
 _POINTED_PAIRS = 10_000  # of samples by which pointers are sought
 _POINTED_RATE = 0.2  # base rate below which nearly all pairs of samples have some input in common
 _POINTED_SHARE = 0.5  # of the base rate that a pair of positions must leave, to be grown into a pointer
-_TABULATED = 4_000  # samples by which two functions are compared
-_SAME_FUNCTION = 0.9  # share of the common keys on which they agree; noise may change some
+_TABULATED = 16_384  # samples by which two functions are compared
+_NO_TABLE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 _GROWTH_ENTRIES = 500_000  # of the matrix by which the next position is chosen
 
 
@@ -75,14 +78,14 @@ class Determinant:
 
     target: int
     positions: Positions
-    combinations: int
+    bits: float  # the sum of the positions' entropies: the larger, the larger a table of the function is
     pairs: int
     violations: int
     pointer: bool = False  # the positions choose which input is copied
 
     @property
-    def complexity(self) -> tuple[int, int, Positions]:
-        return len(self.positions), self.combinations, self.positions
+    def complexity(self) -> tuple[int, float, Positions]:
+        return len(self.positions), self.bits, self.positions
 
 
 class Relation(ABC):
@@ -111,7 +114,8 @@ class Relation(ABC):
         """Of fewer samples, where these show violations."""
 
     def determinant(self, positions: Positions, count: Count) -> Determinant:
-        return Determinant(self.target, positions, count.combinations, count.pairs, count.violations, self.pointer)
+        bits = round(float(self.table.entropy_P[list(positions)].sum()), 3)
+        return Determinant(self.target, positions, bits, count.pairs, count.violations, self.pointer)
 
 
 @final
@@ -142,8 +146,9 @@ class SamePointer(Relation):
 
     pointer = True
 
-    def __init__(self, table: SampleTable, target: int, random_pairs_2M: NDArray[np.int64]) -> None:
+    def __init__(self, table: SampleTable, target: int, random_pairs_2M: NDArray[np.int64], noise: float) -> None:
         super().__init__(table, target)
+        self._noise = noise
         column = table.inputs + target
         tokens_N = table.tokens[column][table.codes_PN[column]]
         self._equal_NW = np.stack([table.tokens[p][table.codes_PN[p]] == tokens_N for p in range(table.inputs)], axis=1)
@@ -157,7 +162,8 @@ class SamePointer(Relation):
     @property
     def possible(self) -> bool:
         """Is the target an input in every sample, and not just because nearly all tokens are among the inputs?"""
-        return bool(self._equal_NW[self._has_N].any(axis=1).all()) and self._base_rate > _POINTED_RATE
+        share = float(self._equal_NW[self._has_N].any(axis=1).mean())
+        return share >= 1 - MORE_NOISE * self._noise and self._base_rate > _POINTED_RATE
 
     def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
         common_M: NDArray[np.bool_] = (self._equal_NW[pairs_2M[0]] & self._equal_NW[pairs_2M[1]]).any(axis=1)
@@ -176,14 +182,21 @@ class SamePointer(Relation):
         rough = self.rough_count(positions)
         if rough.violations:
             return rough
+        wrong_G, size_G = self._not_copied(positions)
+        return replace(rough, pairs=int((size_G * (size_G - 1) // 2).sum()), violations=int(wrong_G.sum()))
+
+    def wrong_share(self, positions: Positions) -> float:
+        """Of the samples, those that do not copy the same input as most others of their group."""
+        wrong_G, size_G = self._not_copied(positions)
+        return float(wrong_G.sum() / max(size_G.sum(), 1))
+
+    def _not_copied(self, positions: Positions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         group_N, groups = self.table.groups(positions)
         size_G = np.bincount(group_N[self._has_N], minlength=groups)
         most_G = np.zeros(groups, dtype=np.int64)
         for equal_N in self._equal_NW.T:
             most_G = np.maximum(most_G, np.bincount(group_N[equal_N & self._has_N], minlength=groups))
-        violations = int((size_G - most_G).sum())
-        pairs = int((size_G * (size_G - 1) // 2).sum())
-        return replace(rough, pairs=pairs, violations=violations)
+        return size_G - most_G, size_G
 
 
 @final
@@ -196,7 +209,7 @@ class Mined:
     determinants: dict[int, Determinant]  # of the targets that were reached, in the sequence in which they were
     found: dict[int, tuple[Determinant, ...]]  # all that were found, of all targets
     ambiguous: tuple[int, ...]  # targets without whose determinant another closure is as small
-    noise: float  # share of the targets' tokens that are wrong
+    noise: float  # share of the targets' tokens that are drawn at random, in the samples that differ
 
     @property
     def open(self) -> list[int]:
@@ -213,7 +226,7 @@ class Miner:
         report: ProgressReporter | None = None,
     ) -> None:
         self.table, self.config, self._report = table, config, report or ProgressReporter()
-        self.noise = 0.0  # share of the targets' tokens that are wrong
+        self.noise = 0.0  # see Mined
         pairs = min(config.pairs, max(1_000, _SCREEN_ENTRIES // table.positions))
         pairs_2M = rng.integers(table.samples, size=(2, pairs))
         self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
@@ -294,18 +307,18 @@ class Miner:
         )
 
     def _explained(self, relation: Relation, count: Count, positions: Positions) -> bool:
-        """Is there no violation, or none but those of the noise? A pair of samples violates an exact dependency if the
-        noise has changed one of their tokens, in the target or among the targets at S. As all tokens of the target
-        weigh the same in the violation rate, and the noise puts any of them, rare ones are wrong more often.
-        """
+        """Is there no violation, or none but those of the noise?"""
         if not self.noise:
             return count.exact
-        frequency_T = self.table.frequency(relation.target)
-        right = float(np.maximum(1 - self.noise / (len(frequency_T) * frequency_T), 0).mean())
-        targets = sum(position >= self.table.inputs for position in positions)
-        noise = 1 - right * (1 - self.noise) ** (1 + 2 * targets)
-        noise *= _MORE_NOISE + _NOISE_ERRORS / math.sqrt(self.noise * self.table.samples)
-        return count.violation_rate <= min(noise, _NOISY_RATE * relation.base_rate)
+        if not count.pairs or count.violation_rate > _NOISY_RATE * relation.base_rate:
+            return False
+        if isinstance(relation, SamePointer):
+            noisy = (*(p for p in positions if p >= self.table.inputs), self.table.inputs + relation.target)
+            wrong = 1 - math.prod(1 - self.noise * (1 - 1 / int(self.table.kinds_P[p])) for p in noisy)
+            return relation.wrong_share(positions) <= MORE_NOISE * wrong
+        rate, excess = expected_violations(self.table, positions, relation.target, self.noise)
+        rate += ERRORS * math.sqrt(rate * (1 - rate) / max(count.informative, 1.0))
+        return count.violation_rate <= MORE_NOISE * rate and excess <= _EXCESS * relation.base_rate
 
     def _support(self, size: int) -> float:
         """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
@@ -353,17 +366,6 @@ class Miner:
         least, larger = min(counted, default=(rate, positions))
         return larger if least <= aim else None
 
-    def _least_rate(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> float:
-        """The share of violations at the end of growth; 1 if that is not well below what two random samples have."""
-        while True:
-            count = relation.count(positions)
-            larger = self._with_best(relation, positions, count.violation_rate, allowed_P)
-            if count.exact or larger is None or relation.count(larger).informative < _ENOUGH:
-                break
-            positions = larger
-        telling = count.informative >= _ENOUGH and count.violation_rate <= _NOISY_RATE * relation.base_rate
-        return count.violations / count.pairs if telling else 1.0
-
     def pruned(self, relation: Relation, positions: Positions) -> Determinant | None:
         """Without the positions that are not needed: those of most tokens are left out first."""
         for position in sorted(positions, key=lambda p: -self.table.kinds_P[p]):
@@ -388,17 +390,25 @@ class Miner:
             if not any(one.positions for one in found):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
         exact = any(one.positions for sets in self.determinants.values() for one in sets)
+        if not exact and starts:
+            self.noise = self._noise_level(starts)
         pointers = {relation.target for relation in self._pointers([relation.target for relation in starts])}
-        if not exact and not pointers:  # noise would put other tokens than those pointed at
-            self.noise = self._noise_level()
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
             if not self.determinants[relation.target] and relation.target not in pointers:
                 self._add(self._grown_from(relation, sets, everything >= 0))
         while len(self._known) < table.targets:
-            self._report("closing from the inputs", len(self._known), table.targets)
-            if not (self._close() or self._search(1) or self._accept_next() or self._search(2)):
+            steps = (
+                self._close,
+                partial(self._search, 0),
+                partial(self._search, 1),
+                self._accept_next,
+                partial(self._search, 2),
+                self._accept_next,
+            )
+            if not any(step() for step in steps):
                 break
+        self._functions = Functions(table, self.noise)
         ambiguous = self._simplify()
         self._add_nearer()
         found_all = {
@@ -441,11 +451,10 @@ class Miner:
                 reads[one] = [p - inputs for p in one.positions if p >= inputs]
                 if len(one.positions) == len(chosen.positions) and all(other in depth for other in reads[one]):
                     others.append(one)
-        functions = Functions(self.table, self._known.values()) if others else None
+        uses = Counter(map(self._functions.of, self._known.values())) if others else Counter()
 
         def preference(one: Determinant) -> tuple[Any, ...]:
-            assert functions is not None
-            gain = functions.uses(one) - functions.uses(self._known[one.target])
+            gain = uses[self._functions.of(one)] - uses[self._functions.of(self._known[one.target])]
             excess = max((depth[other] for other in reads[one]), default=0) - depth[one.target]
             return -gain, excess, one.complexity, one.target
 
@@ -477,18 +486,28 @@ class Miner:
     def _known_positions(self) -> set[int]:
         return {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
 
-    def _noise_level(self) -> float:
-        """Of the targets, at least one is a function of inputs alone: what is left of its violations is noise."""
-        rates = []
-        inputs = np.arange(self.table.inputs)
-        inputs_P = np.arange(self.table.positions) < self.table.inputs
-        for relation in self._same:
-            for positions in self.starts(relation, self.screened(relation, inputs, inputs)[0], inputs, inputs):
-                rates.append(self._least_rate(relation, positions, inputs_P))
-                if not rates[-1]:
-                    return 0.0
-        least = min(rates, default=1.0)
-        return 1 - math.sqrt(1 - least) if least < 1 else 0.0
+    def _noise_level(self, starts: dict[SameToken, list[Positions]]) -> float:
+        """By the purest groups of samples that are met while sets grow; 0 if a set without violations is."""
+        everywhere = np.ones(self.table.positions, dtype=np.bool_)
+        purest: list[PurestGroup] = []
+        for relation, sets in starts.items():
+            self._report("measuring noise", relation.target, self.table.targets)
+            kinds = int(self.table.kinds_P[self.table.inputs + relation.target])
+            groups: list[PurestGroup] = []
+            for start in sets:
+                positions: Positions | None = start
+                while positions:
+                    count = relation.count(positions)
+                    if count.exact:
+                        return 0.0
+                    if count.informative < _ENOUGH:
+                        break
+                    groups.append(PurestGroup.all_groups(count.violation_rate, count.informative, kinds))
+                    groups.append(PurestGroup.among(self.table, positions, relation.target))
+                    positions = self._with_best(relation, positions, count.violation_rate, everywhere)
+            if groups:
+                purest.append(min(groups))
+        return pooled_noise(purest) if purest else 0.0
 
     def _smallest(
         self, relation: SameToken, rate_PP: NDArray[np.float32], times_PP: NDArray[np.float32]
@@ -594,47 +613,56 @@ class Miner:
                 other: dict[int, Determinant] = {}
                 while chosen := self._next(other, trial):
                     other[chosen.target] = chosen
-                if other.keys() >= self._known.keys() and _total(other) < _total(self._known):
-                    forbidden, self._known = trial, other
-                elif other.keys() >= self._known.keys() and _total(other) == _total(self._known):
-                    undecided.append(target)
+                if other.keys() >= self._known.keys():
+                    size, other_size = _total(self._known), _total(other)
+                    if other_size == size:
+                        undecided.append(target)
+                    if other_size < size or (other_size == size and self._length(other) < self._length(self._known)):
+                        forbidden, self._known = trial, other
         return undecided
+
+    def _length(self, known: dict[int, Determinant]) -> tuple[int, float]:
+        """The length of a program with these determinants: how many functions, and how large their tables."""
+        return len(set(map(self._functions.of, known.values()))), sum(one.bits for one in known.values())
 
     def _search(self, base: int) -> bool:
         """Look among the known positions for determinants that hold a position which is known only since the last
-        search: from the pairs that tell most, then from bases of so many positions. Is there a small one?
+        such search: from the pairs that tell most, or from bases of one or two positions. Is there a small one?
         """
         table = self.table
         known = np.array(sorted(self._known_positions()))
         allowed_P = np.isin(np.arange(table.positions), known)
         left = [target for target in range(table.targets) if target not in self._known]
-        left_by_new: dict[tuple[int, ...], list[Relation]] = {}
         for relations in (self._pointers(left), [self._same[target] for target in left]):
-            small = False
+            by_new: dict[tuple[int, ...], list[Relation]] = {}
             for relation in relations:
                 searched = self._searched.setdefault((base, relation), set())
                 new = tuple(p for p in known.tolist() if p not in searched)
                 searched.update(new)
                 if new:
-                    left_by_new.setdefault(new, []).append(relation)
-                if new and base == 1:
-                    rate_RK, _ = self.screened(relation, np.array(new), known)
-                    starts = self.starts(relation, rate_RK, np.array(new), known)
-                    small |= self._add(self._grown_from(relation, starts, allowed_P))
+                    by_new.setdefault(new, []).append(relation)
+            small = False
+            for new, alike in by_new.items():
+                if base == 0:
+                    for relation in alike:
+                        self._report("closing from the inputs", len(self._known), table.targets)
+                        rate_RK, _ = self.screened(relation, np.array(new), known)
+                        starts = self.starts(relation, rate_RK, np.array(new), known)
+                        small |= self._add(self._grown_from(relation, starts, allowed_P))
+                    continue
+                bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
+                if len(bases) <= _MOST_BASES:
+                    small |= self._add(self._grown_from_bases(alike, bases, known, allowed_P))
             if small:
                 return True
-        for new, relations in left_by_new.items():
-            bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
-            if len(bases) <= _MOST_BASES:
-                small |= self._add(self._grown_from_bases(relations, bases, known, allowed_P))
-        return small
+        return False
 
     def _pointers(self, targets: Sequence[int]) -> list[Relation]:
         if not 0 < self.table.inputs <= _MOST_POINTED:
             return []
         for target in targets:
             if target not in self._pointer_of:
-                self._pointer_of[target] = SamePointer(self.table, target, self._pairs_2M[:, :20_000])
+                self._pointer_of[target] = SamePointer(self.table, target, self._pairs_2M[:, :20_000], self.noise)
         return [self._pointer_of[target] for target in targets if self._pointer_of[target].possible]
 
     def _grown_from_bases(
@@ -647,6 +675,7 @@ class Miner:
         """From a base and two more positions, all of them known, of which a part may tell nothing of the target."""
         best: list[list[tuple[float, Positions]]] = [[] for _ in relations]
         for base in bases:
+            self._report("closing from the inputs", len(self._known), self.table.targets)
             pairs_2M = self.table.agreeing_pairs(base, _BASE_PAIRS // len(base) ** 2)
             agree_MK = torch.from_numpy(self.table.agreement(pairs_2M, known)[0]).float()
             times_KK = _gram(agree_MK).numpy()
@@ -669,33 +698,29 @@ class Functions:
     """The functions that determinants stand for. Two have the same one if, with the positions in some sequence, the
     same tokens give the same token of the target."""
 
-    def __init__(self, table: SampleTable, used: Iterable[Determinant]) -> None:
+    def __init__(self, table: SampleTable, noise: float) -> None:
         self._table = table.first
+        self._agreement = (1 - noise) ** 4  # share of the common keys: noise may change a target and a position of each
         self._tables: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # keys, tokens
-        self._uses: list[int] = []
-        for one in used:
-            function = self._find(one)
-            if function is None:
-                self._tables.append(self._tabulated(one.positions, one.target))
-                self._uses.append(0)
-                function = -1
-            self._uses[function] += 1
+        self._numbers: dict[Determinant, int] = {}
 
-    def uses(self, one: Determinant) -> int:
-        function = self._find(one)
-        return 0 if function is None else self._uses[function]
+    def of(self, one: Determinant) -> int:
+        """A number for each function; large sets and pointers have one of their own."""
+        if one not in self._numbers:
+            self._numbers[one] = self._find(one)
+        return self._numbers[one]
 
-    def _find(self, one: Determinant) -> int | None:
-        if len(one.positions) > _SMALL:
-            return None
-        for sequence in permutations(one.positions):
+    def _find(self, one: Determinant) -> int:
+        comparable = len(one.positions) <= _SMALL and not one.pointer
+        for sequence in permutations(one.positions) if comparable else ():
             keys, tokens = self._tabulated(sequence, one.target)
             for function, (other_keys, other_tokens) in enumerate(self._tables):
                 _, here, there = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
                 same = int((tokens[here] == other_tokens[there]).sum())
-                if len(here) >= _FEWEST and same >= _SAME_FUNCTION * len(here):
+                if len(here) >= _FEWEST and same >= self._agreement * len(here):
                     return function
-        return None
+        self._tables.append(self._tabulated(one.positions, one.target) if comparable else _NO_TABLE)
+        return len(self._tables) - 1
 
     def _tabulated(self, positions: Positions, target: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         table = self._table

@@ -37,7 +37,7 @@ class Count:
     combinations: int  # of tokens at S that occur
     pairs: int  # of samples that agree at S
     violations: int  # of these pairs, those that differ in y_j
-    violation_rate: float  # each token of the target weighs the same: falls with every position that is added
+    violation_rate: float  # each sample weighs the same, so that frequent tokens do not decide
     informative: float  # violations to expect among these samples if S told nothing of y_j
     representative: float  # how much y_j varies over the samples that could be compared, relative to all samples
 
@@ -64,6 +64,7 @@ class SampleTable:
             code_V = np.zeros(tokens[-1] + 1, dtype=kind)
             code_V[tokens] = np.arange(len(tokens))
             codes_N[:] = code_V[column_N[rows_N]]
+        self.entropy_P = np.array([_entropy(codes_N) for codes_N in self.codes_PN])  # in bits
         self.codes_NP: IntArray = np.ascontiguousarray(self.codes_PN.T)
         self.samples = len(rows_N)
         self._first: SampleTable | None = None
@@ -109,6 +110,10 @@ class SampleTable:
             self._groups[positions] = group_N, groups
         return self._groups[positions]
 
+    def can_tabulate(self, cells: int) -> bool:
+        """Is a table of so many cells small enough?"""
+        return cells <= _CELLS * self.samples
+
     def rough_count(self, positions: Positions, target: int) -> Count:
         """By the first few samples, if they show violations and are enough to tell their rate."""
         if self.samples > _FEW:
@@ -131,7 +136,7 @@ class SampleTable:
             group_N, target_N = group_N[has_N], target_N[has_N]
         kinds = int(self.kinds_P[self.inputs + target])
         cell_N = group_N * kinds + target_N
-        if groups * kinds <= _CELLS * self.samples:
+        if self.can_tabulate(groups * kinds):
             cells = np.bincount(cell_N, minlength=groups * kinds)
             cell_C = np.flatnonzero(cells)
             times_C = cells[cell_C]
@@ -153,21 +158,13 @@ class SampleTable:
         varies = 1 - float((frequency_T**2).sum())
         base_T = np.bincount(token_C, times_C, minlength=kinds) / len(target_N)
         base = 1 - float((base_T**2).sum())
-        # A sample with one of the target's rare tokens weighs as much more.
         size_C = size_G[group_C]
         counted_C = size_C > 1
-        weight_C = (times_C / base_T[token_C])[counted_C]
+        weight_C = times_C[counted_C]
         differs_C = 1 - (times_C[counted_C] - 1) / (size_C[counted_C] - 1)
         rate = float((weight_C * differs_C).sum() / weight_C.sum())
         pairs, agreeing = round(ordered_G.sum() / 2), round(agreeing_G.sum() / 2)
         return Count(combinations, pairs, pairs - agreeing, rate, weight * varies, varies / base if base else 1.0)
-
-    def frequency(self, target: int) -> NDArray[np.float64]:
-        """frequency_T of each token of the target."""
-        position = self.inputs + target
-        times_T = np.bincount(self.codes_PN[position][self.has(target)], minlength=int(self.kinds_P[position]))
-        frequency_T: NDArray[np.float64] = np.maximum(times_T, 1) / times_T.sum()
-        return frequency_T
 
     def base_rate(self, target: int) -> float:
         """The probability that two samples differ in the target."""
@@ -220,6 +217,12 @@ class SampleTable:
         first_P = self._first_weight_P if columns is None else self._first_weight_P[columns]
         weight_A = self._weights[first_P[at_A % agree_MP.shape[1]] + one_MP.ravel()[at_A]]
         return agree_MP, weight_A, at_A
+
+
+def _entropy(codes_N: IntArray) -> float:
+    frequency_T = np.bincount(codes_N) / len(codes_N)
+    frequency_T = frequency_T[frequency_T > 0]
+    return float(-(frequency_T * np.log2(frequency_T)).sum())
 
 
 def _weights(codes_N: IntArray, kinds: int) -> NDArray[np.float32]:
