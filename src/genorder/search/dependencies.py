@@ -91,7 +91,10 @@ class Dependencies(OwnModelSearch):
         rng = numpy_generator(derive_seed(problem.seed, "sorts"))
         parents = [{*one.targets, *_other_parents(mined, chosen, sequence, one.target)} for one in graph]
         report = ProgressReporter(problem.on_progress, problem.stop)
-        sorts = linearise(parents, Order.of(sequence), problem.constraints, rng, most=_SORTS, report=report)
+        after = [_nested(chosen, target) for target in range(problem.length)]
+        sorts = linearise(
+            parents, Order.of(sequence), problem.constraints, rng, most=_SORTS, after=after, report=report
+        )
         if learned:  # what counting determines stays first
             sorts = problem.allowed([Order.of(sorted(sort, key=mined.open.__contains__)) for sort in sorts])
             sorts.sort(key=lambda sort: -learnability(sort, parents))
@@ -181,10 +184,15 @@ class Learned:
     details: dict[str, Any] = field(default_factory=dict)
 
     def orders(self) -> list[list[int]]:
-        """Of the targets that are left, best first; as they were given if nothing was learnt of them."""
+        """Of the targets that are left, best first; as they were given if nothing was learnt of them.
+
+        Where they are not settled, the reverse of the first comes second: a short training learns what can be
+        approximated from the inputs, and a target that needs the others may be among the first of these.
+        """
         if self.verdict == NOTHING_LEARNT:
             return [self.left]
-        return [[self.left[place] for place in proposal.order] for proposal in self.proposals]
+        first, *more = [[self.left[place] for place in proposal.order] for proposal in self.proposals]
+        return [first, first[::-1], *more] if self.verdict == NOT_SETTLED else [first, *more]
 
     def dependency(self, target: int, inputs: int) -> TargetDependency:
         """Of a target of the data, over the data's columns."""
@@ -266,6 +274,16 @@ def _other_parents(mined: Mined, chosen: Mapping[int, Determinant], sequence: Se
     return {
         p - mined.inputs for positions in sets if before.issuperset(positions) for p in positions if p >= mined.inputs
     }
+
+
+def _nested(chosen: Mapping[int, Determinant], target: int) -> set[int]:
+    """Targets that a part of this one's determinant determines. They may be steps on the way to it, such as the lower
+    digits of a product, and can wait for nothing that it does not wait for.
+    """
+    if target not in chosen:
+        return set()
+    own = set(chosen[target].positions)
+    return {one.target for one in chosen.values() if one.positions and own > set(one.positions)}
 
 
 def _determined(mined: Mined, sequence: Sequence[int]) -> Determinant | None:

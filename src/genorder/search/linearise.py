@@ -36,12 +36,14 @@ def linearise(
     rng: np.random.Generator,
     *,
     most: int,
+    after: Sequence[Collection[int]] | None = None,
     report: ProgressReporter | None = None,
 ) -> list[Order]:
-    """At most so many sorts, of the highest learnability score first. `parents` of each target are targets that come
-    before it in the order, as far as the constraints allow.
+    """At most so many sorts, of the highest learnability score first. The `parents` of each target, and others that it
+    comes `after`, come before it in the order, as far as the constraints allow.
     """
-    graph = _UnitGraph(parents, order, constraints)
+    before = [{*read, *others} for read, others in zip(parents, after, strict=True)] if after else parents
+    graph = _UnitGraph(before, order, constraints)
     sorts = [graph.given(), graph.by_generations(), graph.by_parents(), *graph.random_sorts(rng, report)]
     scored = sorted(deduplicated(map(graph.to_order, sorts)), key=lambda sort: -learnability(sort, parents))
     return scored[:most]
@@ -58,14 +60,14 @@ def learnability(order: Order, parents: Sequence[Collection[int]]) -> int:
 class _UnitGraph:
     """The graph of the blocks that move as one, numbered by where the order at hand emits them, if it may."""
 
-    def __init__(self, parents: Sequence[Collection[int]], order: Order, constraints: Constraints) -> None:
+    def __init__(self, before: Sequence[Collection[int]], order: Order, constraints: Constraints) -> None:
         self._units = constraints.units(len(order))
         free, step = self._units.free, order.inverse()
         unit_of = {target: number for number, unit in enumerate(free) for target in unit}
         graph: networkx.DiGraph[int] = networkx.DiGraph(self._units.edges)
         graph.add_nodes_from(range(len(free)))
         for target in order:
-            for parent in sorted(parents[target], key=step.__getitem__):
+            for parent in sorted(before[target], key=step.__getitem__):
                 if step[parent] < step[target] and parent in unit_of and target in unit_of:
                     edge = unit_of[parent], unit_of[target]
                     if edge[0] != edge[1] and not (constraints and networkx.has_path(graph, *edge[::-1])):
