@@ -246,16 +246,16 @@ def _distinct(columns: Sequence[NDArray[np.int64]], rng: np.random.Generator) ->
 def _argsorted(group_N: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
     """By 16 bits at a time, which numpy sorts by radix."""
     sorted_N = np.argsort(group_N.astype(np.uint16), kind="stable")
-    if groups > 65_536:
-        sorted_N = sorted_N[np.argsort((group_N >> 16)[sorted_N].astype(np.uint16), kind="stable")]
+    for shift in range(16, groups.bit_length(), 16):
+        sorted_N = sorted_N[np.argsort((group_N >> shift)[sorted_N].astype(np.uint16), kind="stable")]
     return sorted_N
 
 
 def _compressed(group_N: NDArray[np.int64], groups: int) -> tuple[NDArray[np.int64], int]:
     """The same groups, numbered without gaps."""
-    if groups <= _CELLS * len(group_N):
-        present_G = np.bincount(group_N, minlength=groups) > 0
-        number_G = np.cumsum(present_G) - 1
-        return number_G[group_N], int(number_G[-1]) + 1
-    present_G, group_N = np.unique(group_N, return_inverse=True)
-    return group_N, len(present_G)
+    sorted_N = _argsorted(group_N, groups)
+    ordered_N = group_N[sorted_N]
+    number_N = np.concatenate([[0], np.cumsum(ordered_N[1:] != ordered_N[:-1])])
+    compressed_N = np.empty_like(group_N)
+    compressed_N[sorted_N] = number_N
+    return compressed_N, int(number_N[-1]) + 1
