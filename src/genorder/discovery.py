@@ -124,7 +124,7 @@ def answer(
     if verdict in (NO_ORDER, NOTHING_LEARNT):
         return given, []
     graph = [TargetDependency.from_dict(row) for row in found.get("dependencies", [])]
-    if verdict == ORDER_FOUND and graph and all(one.found_by == "counting" for one in graph):
+    if verdict == ORDER_FOUND and graph and not any(one.found_by == "model" for one in graph):
         sorts = [one for one in raced.contestants if is_topological(one.order, graph) and not one.diverged]
         raced = RaceResult(sorts or raced.contestants)
     winner, *tied = undecided(raced, finalists, close)

@@ -28,7 +28,7 @@ from genorder.profiling.any_order import (
     positions_of,
     routed_model,
 )
-from genorder.profiling.construction import GrowingLosses, greedy_order, pairwise_gains
+from genorder.profiling.construction import GrowingLosses, greedy_order
 from genorder.seeding import numpy_generator
 from genorder.tasks import unhide_order
 from genorder.training import CheckpointFolder, Progress
@@ -322,25 +322,6 @@ def test_what_is_not_read_is_not_measured_again(monkeypatch: pytest.MonkeyPatch)
     growing.mean_given([0, 1], [2, 3, 4])
     assert asked[1:] == [[2, 3, 4]]
     np.testing.assert_allclose(before_M, mean_given(oracle, [0], [1, 2, 3, 4]), atol=1e-3)
-
-
-def test_gains_are_what_one_target_saves_of_another() -> None:
-    oracle = random_oracle(random_data(50, targets=3))
-    gains = pairwise_gains(oracle)
-    alone_NL = oracle.given([])
-    np.testing.assert_allclose(gains.alone_L, alone_NL.mean(axis=0))
-    for known in range(3):
-        saved_NL = alone_NL - oracle.given([known])
-        for target in range(3):
-            expected = 0.0 if known == target else saved_NL[:, target].mean()
-            assert gains.gain_LL[known, target] == pytest.approx(expected, abs=1e-9)
-            error = saved_NL[:, target].std(ddof=1) / np.sqrt(50)
-            assert gains.error_LL[known, target] == pytest.approx(error, abs=1e-9)
-
-
-def test_the_largest_gain_of_a_recurrence_is_from_the_target_before() -> None:
-    gains = pairwise_gains(trained_oracle("square", "6"))
-    assert gains.gain_LL[:, 2:].argmax(axis=0).tolist() == [1, 2, 3, 4]
 
 
 @given(position=st.integers(0, 6), seed=st.integers(0, 5))

@@ -3,16 +3,13 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from search_helpers import all_orders, inversions, perfect_problem
 
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, Constraints, Order
-from genorder.profiling.construction import Gains
 from genorder.search import AnyOrder, Evolutionary, GlobalLocal, RandomSearch, Search
 from genorder.search.initial_pool import NAMED_POOLS, check_initial_pool, initial_pool
-from genorder.search.reading import gain_graph
 from genorder.seeding import numpy_generator
 from genorder.tasks import make_task
 
@@ -102,17 +99,3 @@ def test_of_a_file_the_allowed_orders_are_taken(tmp_path: Path) -> None:
     file.write_text("[[2, 1, 0], [1, 0, 2]]")
     with pytest.raises(InputError, match=r"orders.json: none of its orders meets --keep-first 1; add one that does"):
         check_initial_pool(str(file), source, constraints)
-
-
-def test_the_graph_of_gains_gives_way_to_what_was_asked_for() -> None:
-    """Gains say 3 before 2 before 1 before 0; the user says 0 before 3, and that is not to be undone."""
-    gain_LL = np.zeros((4, 4))
-    gain_LL[3, 2], gain_LL[2, 1], gain_LL[1, 0] = 3.0, 2.0, 1.0
-    gains = Gains(np.ones(4), gain_LL, np.zeros((4, 4)))
-    for constraints, edges in [
-        (Constraints(), {(3, 2), (2, 1), (1, 0)}),
-        (Constraints(before=((0, 3),)), {(0, 3), (3, 2), (2, 1)}),
-        (Constraints(groups=2), {(1, 0)}),  # of blocks
-        (Constraints(keep_first=1, keep_last=1), {(1, 0)}),  # of the two that are free
-    ]:
-        assert set(gain_graph(gains, constraints.units(4)).edges) == edges

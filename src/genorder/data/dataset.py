@@ -30,8 +30,7 @@ class PackedRows:
         else:
             kept = matrix_NW[np.arange(matrix_NW.shape[1])[None, :] < lengths_N[:, None]]
         tokens = kept.astype(np.int32)
-        changed = np.flatnonzero(tokens != kept)
-        if len(changed):
+        if kept.dtype != np.int32 and len(changed := np.flatnonzero(tokens != kept)):
             raise InputError(f"a token is {kept[changed[0]]}; expected integers of 32 bits")
         return cls(tokens, offsets)
 
@@ -49,9 +48,16 @@ class PackedRows:
     def longest(self) -> int:
         return int(self.lengths.max(initial=0))
 
+    @property
+    def _is_matrix(self) -> bool:
+        """Are all rows of one length? Then no index of every token is needed, which takes twice the memory."""
+        return len(self) > 0 and len(self.tokens) == len(self) * self.longest
+
     def take(self, rows: NDArray[np.integer]) -> "PackedRows":
         lengths = self.lengths[rows]
         offsets = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        if self._is_matrix:
+            return PackedRows(self.tokens.reshape(len(self), -1)[rows].reshape(-1), offsets)
         source = np.repeat(self.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         return PackedRows(self.tokens[source], offsets)
 
@@ -59,6 +65,8 @@ class PackedRows:
         """A matrix of `width` columns, `fill` beyond each row's end. Raises ValueError if a row is longer."""
         if self.longest > width:
             raise ValueError(f"a row holds {self.longest} tokens, more than the width of {width}")
+        if self._is_matrix and self.longest == width:
+            return self.tokens.reshape(len(self), width).copy()
         matrix_NW = np.full((len(self), width), fill, dtype=np.int32)
         matrix_NW[np.arange(width)[None, :] < self.lengths[:, None]] = self.tokens
         return matrix_NW
@@ -115,10 +123,8 @@ class SequenceDataset:
             PackedRows.from_matrix(inputs_NW, input_lengths_N),
             PackedRows.from_matrix(targets_NL, target_lengths_N),
         ]
-        values = np.unique(np.concatenate([packed.tokens for packed in rows]))
-        inputs, targets = (
-            PackedRows(np.searchsorted(values, packed.tokens).astype(np.int32), packed.offsets) for packed in rows
-        )
+        values = np.union1d(*(np.unique(packed.tokens) for packed in rows))
+        inputs, targets = (PackedRows(_places(packed.tokens, values), packed.offsets) for packed in rows)
         return cls(inputs, targets, Vocabulary(tuple(map(str, values.tolist()))))
 
     @classmethod
@@ -171,6 +177,15 @@ class SequenceDataset:
                 fingerprint_arrays(self.inputs.tokens, self.inputs.offsets, self.targets.tokens, self.targets.offsets),
             ]
         )
+
+
+def _places(tokens: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The place of each token among the sorted values, a part at a time: numpy's places have 64 bits."""
+    places = np.empty_like(tokens)
+    for start in range(0, len(tokens), 1 << 20):
+        part = slice(start, start + (1 << 20))
+        places[part] = np.searchsorted(values, tokens[part])
+    return places
 
 
 def share_vocabulary(datasets: Sequence[SequenceDataset]) -> list[SequenceDataset]:

@@ -1,4 +1,4 @@
-"""Constructing an order from what a trained routed model says: greedily, or by what one target saves of another.
+"""Constructing an order from what a trained routed model says: greedily, the target of least loss first.
 
 A position matters to a target only as far as its slots read it. So while targets are emitted one after the other, a
 target's loss is measured again only once its slots would read something else by more than a hundredth.
@@ -6,8 +6,7 @@ target's loss is measured again only once its slots would read something else by
 Axes: N samples, L targets, H slots.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -15,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from genorder.orders import Constraints, Order, Units
+from genorder.orders import Constraints, Order
 from genorder.profiling.any_order import READ, AnyOrderOracle
 
 
@@ -45,14 +44,13 @@ def _reads_more(oracle: AnyOrderOracle, before_LH: Tensor, after_LH: Tensor) -> 
     return reads_L
 
 
-def least_loss_first(
-    oracle: AnyOrderOracle, units: Units, edges: Iterable[tuple[int, int]] | None = None, *, part: str
-) -> Order:
-    """Emit next, of the units that may come, the one of least loss given what is emitted; see `Units.sort`."""
+def greedy_order(oracle: AnyOrderOracle, constraints: Constraints | None = None) -> Order:
+    """Emit next the target of least loss given those emitted, among those that the constraints allow."""
+    units = (constraints or Constraints()).units(oracle.targets)
     growing = GrowingLosses(oracle)
 
     def choose(emitted: Sequence[int], available: Sequence[int]) -> int:
-        oracle.watch(part, len(emitted), oracle.targets)
+        oracle.watch("constructing greedily", len(emitted), oracle.targets)
         if len(available) == 1:
             return 0
         following = [units.free[unit] for unit in available]
@@ -60,35 +58,4 @@ def least_loss_first(
             return int(growing.mean_given(emitted, [unit[0] for unit in following]).argmin())
         return int(oracle.mean_following(emitted, following).argmin())
 
-    return units.sort(choose, edges)
-
-
-def greedy_order(oracle: AnyOrderOracle, constraints: Constraints | None = None) -> Order:
-    """Emit next the target of least loss given those emitted, among those that the constraints allow."""
-    return least_loss_first(oracle, (constraints or Constraints()).units(oracle.targets), part="constructing greedily")
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Gains:
-    """How much knowing one target lowers the loss of another, beyond the inputs; nothing where it is not read."""
-
-    alone_L: NDArray[np.float64]  # loss of each target given the inputs alone
-    gain_LL: NDArray[np.float64]  # gain_LL[i, j]: of j from knowing i
-    error_LL: NDArray[np.float64]  # its standard error
-
-
-def pairwise_gains(oracle: AnyOrderOracle) -> Gains:
-    alone_NL = oracle.given([])
-    count, targets = alone_NL.shape
-    gain_LL, error_LL = np.zeros((targets, targets)), np.zeros((targets, targets))
-    mass_LH = oracle.mass_given([])
-    for known in range(targets):
-        oracle.watch("measuring gains", known, targets)
-        reads_L = _reads_more(oracle, mass_LH, oracle.mass_given([known]))
-        reads_L[known] = False
-        if len(readers := reads_L.nonzero()[0]):
-            gained_NM = alone_NL[:, readers] - oracle.given([known], readers.tolist())
-            gain_LL[known, readers] = gained_NM.mean(axis=0)
-            error_LL[known, readers] = gained_NM.std(axis=0, ddof=1) / np.sqrt(count)
-    return Gains(alone_NL.mean(axis=0), gain_LL, error_LL)
+    return units.sort(choose)

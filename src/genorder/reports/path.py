@@ -10,7 +10,7 @@ from genorder.reports.tables import Cell, Column, Table
 from genorder.reports.wording import visible
 from genorder.settings import flat_settings
 
-_PROFILE, _ANY_ORDER = "profile ", "any-order "  # names of a search's jobs in the journal
+_PROFILE, _ANY_ORDER, _MINING = "profile ", "any-order ", "mine dependencies"  # a search's jobs in the journal
 
 
 def path_table(run: ReportedRun) -> Table | None:
@@ -40,11 +40,16 @@ def path_table(run: ReportedRun) -> Table | None:
 
 
 def _stages_so_far(run: ReportedRun) -> Iterator[dict[str, Any]]:
+    """The learned oracle's orders are of the targets that counting has left open."""
+    known = {row["target"] for job in run.jobs if job.name == _MINING for row in job.result.get("known", [])}
     for job in run.jobs:
         if job.name.startswith(_PROFILE) and job.result.get("orders"):
             yield _stage_of_profile(job.name.removeprefix(_PROFILE), job.result)
         elif job.name.startswith(_ANY_ORDER) and job.result.get("proposals"):
-            proposals = job.result["proposals"]
+            left = [
+                target for target in range(len(known) + len(job.result["proposals"][0]["order"])) if target not in known
+            ]
+            proposals = [{**row, "order": [left[place] for place in row["order"]]} for row in job.result["proposals"]]
             seconds = {"all": job.seconds}
             yield {"name": job.name, "candidates": len(proposals), "kept": None, "best": proposals, "seconds": seconds}
 

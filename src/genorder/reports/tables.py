@@ -76,9 +76,6 @@ def dependency_table(run: ReportedRun) -> Table | None:
     by_target = {dependency.target: dependency for dependency in run.findings.dependencies}
     if not by_target or run.order is None:
         return None
-    emissions = run.result.get("proposed", {}).get("details", {}).get("emissions", [])
-    if [emission["target"] for emission in emissions] != run.order:  # the run's order may be another one
-        emissions = []
     known = by_target.values()
     counted = any(dependency.found_by == "counting" for dependency in known)
     noisy = any(dependency.violations for dependency in known)
@@ -87,7 +84,6 @@ def dependency_table(run: ReportedRun) -> Table | None:
     columns += [Column("pairs compared", "count"), Column("violations", "count")] if counted else []
     columns += [Column("violation rate", "rate")] if noisy else []
     columns += [Column("loss given those", "number")] if by_model else []
-    columns += [Column("next easiest"), Column("harder by", "number"), Column("± error", "number")] if emissions else []
     rows: list[tuple[Cell, ...]] = []
     for step, target in enumerate(run.order):
         if (dependency := by_target.get(target)) is None:
@@ -96,17 +92,8 @@ def dependency_table(run: ReportedRun) -> Table | None:
         row += [dependency.pairs, dependency.violations] if counted else []
         row += [dependency.violation_rate] if noisy else []
         row += [dependency.loss] if by_model else []
-        row += (
-            [_rival(run, emission := emissions[step]), emission["margin"], emission["margin_error"]]
-            if emissions
-            else []
-        )
         rows.append(tuple(row))
     return Table(tuple(columns), rows)
-
-
-def _rival(run: ReportedRun, emission: dict[str, Any]) -> str:
-    return "" if emission["rival"] is None else run.target(emission["rival"])
 
 
 def dependency_matrix(run: ReportedRun, order: Sequence[int]) -> Matrix | None:

@@ -1,11 +1,9 @@
 """Construct the order instead of enumerating it: ask the routed profiler what each target is computed from.
 
-One short run of the routed model gives the loss of any target given any others. Two constructions are read off it:
-greedily (emit next the target of least loss), and by the graph of pairwise gains (strongest edges first, those that
-would close a cycle left out), whose topological sort is completed greedily. The losses of whole orders under the same
-model, with their standard errors, rank them. If they disagree beyond the noise, or much is left to predict, the model
-trains on. At last it trains for a while in the order found, paying for what it reads, so that it shows what each target
-is computed from and nothing else; sorts of that graph go to the race, as learnability may differ (see linearise.py).
+One short run of the routed model gives the loss of any target given any others. The order is constructed greedily: emit
+next the target of least loss. As long as much is left to predict and the loss is falling, the model trains on, twice as
+long each time. At last it trains for a while in the order found, paying for what it reads, so that it shows what each
+target is computed from and nothing else; sorts of that graph go to the race (see linearise.py).
 """
 
 import shutil
@@ -30,7 +28,7 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.rounds import Rounds, fits, planned_rounds
+from genorder.search.rounds import SORTS, Rounds, fits, planned_rounds
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
 
@@ -103,8 +101,8 @@ class AnyOrder(OwnModelSearch):
         return planned_rounds(problem.any_order, self.rounds, self._share(problem))
 
     def _orders(self, problem: SearchProblem) -> int:
-        """Compared under one model, at most: two constructions, the best two of the round before, more sorts."""
-        orders = 6 if self.rounds == 1 else MOST_PROPOSALS
+        """Compared under one model, at most: that constructed, the best two of the round before, sorts of the graph."""
+        orders = 1 + 2 * (self.rounds > 1) + SORTS
         return min(orders, problem.budget.candidates or orders)
 
     def propose(self, problem: SearchProblem) -> SearchResult:
@@ -124,7 +122,7 @@ class AnyOrder(OwnModelSearch):
         unique: dict[Order, Proposal] = {}
         for proposal in proposals:
             unique.setdefault(proposal.order, proposal)
-        told = ("verdict", "advice", "dependencies", "emissions", "gains", "losses", "steps")
+        told = ("verdict", "advice", "dependencies", "losses", "steps")
         details = {name: best[name] for name in told if name in best}
         details["agreement"] = _agreement([Order(tuple(model["proposals"][0]["order"])) for model in models])
         return SearchResult(list(unique.values())[:MOST_PROPOSALS], problem.stages, details)

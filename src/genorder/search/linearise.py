@@ -25,6 +25,7 @@ from genorder.training import ProgressReporter
 
 _PATTERN_PRICE = 3  # targets next to a parent that one pattern less is worth
 _MOST_CHOICES = 300_000  # between targets that may come next, in all random sorts together: about a second
+_MOST_REPEATS = 50  # random sorts, one after the other, that have come before: few are left
 _TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
 _KNOWN_PATTERN, _ADJACENT, _DISTANCE = 2.0, 1.0, -0.1  # what makes a target likely to be chosen next
 
@@ -98,17 +99,17 @@ class _UnitGraph:
         return self._sorted(choose)
 
     def random_sorts(self, rng: np.random.Generator, report: ProgressReporter | None) -> list[list[int]]:
-        sorts: list[list[int]] = []
-        temperatures, choices = cycle(_TEMPERATURES), 0
-        while choices < _MOST_CHOICES:
+        """Until there were many choices, or for long no sort was new."""
+        sorts: dict[tuple[int, ...], None] = {}
+        temperatures, choices, repeats = cycle(_TEMPERATURES), 0, 0
+        while choices < _MOST_CHOICES and repeats < _MOST_REPEATS:
             sort, made = self._random_sort(rng, next(temperatures))
-            sorts.append(sort)
+            repeats = repeats + 1 if tuple(sort) in sorts else 0
+            sorts[tuple(sort)] = None
             choices += made
             if report:
                 report("sorting the graph", min(choices, _MOST_CHOICES), _MOST_CHOICES)
-            if made <= len(self._parents):
-                break  # there is only one sort
-        return sorts
+        return [list(sort) for sort in sorts]
 
     def _random_sort(self, rng: np.random.Generator, temperature: float) -> tuple[list[int], int]:
         """One sort, and how many targets were chosen from."""

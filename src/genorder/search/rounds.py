@@ -4,7 +4,6 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, final
 
@@ -14,12 +13,13 @@ from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
 from genorder.profiling.blind import blind_loss
 from genorder.profiling.dependencies import learned_dependencies
-from genorder.profiling.margins import emissions
 from genorder.search.base import SearchProblem
 from genorder.search.linearise import linearise
 from genorder.search.reading import Reading, proposals, read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder, ProgressReporter
+
+SORTS = 3  # of the graph, that are proposed
 
 
 def fits(steps: int, share: int | None) -> bool:
@@ -84,19 +84,17 @@ class Rounds:
             if reading.learnt:
                 rng = numpy_generator(derive_seed(self._seed, "sorts"))
                 parents = [one.targets for one in sorted(graph, key=lambda one: one.target)]
-                others = linearise(parents, best, self._problem.constraints, rng, most=3, report=self._watch)
+                others = linearise(parents, best, self._problem.constraints, rng, most=SORTS, report=self._watch)
             rows = proposals(reading, oracle, others)
             # What else was read off this model comes last: sorts of its graph are more worth a race.
             own = len(reading.orders)
             first = min(own, 2)
             rows = [*rows[:first], *rows[own:], *rows[first:own]][:most_orders]
-            margins = [asdict(emission) for emission in emissions(oracle, best)]
         return {
             **reading_to_dict(reading, oracle),
             "proposals": rows,
             "constructed": len(rows),
             "dependencies": [dependency.to_dict() for dependency in graph],
-            "emissions": margins,
             "train_seconds": self._training,
             "construct_seconds": self._constructing,
             "steps": self._steps,

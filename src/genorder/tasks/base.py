@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import ClassVar, NamedTuple, final
+from typing import ClassVar, NamedTuple, cast, final
 
 import numpy as np
 
@@ -133,7 +133,7 @@ class Task(ABC):
         if samples < 1:
             raise InputError(f"the number of samples must be 1 or more, received {samples}")
         rng = numpy_generator(derive_seed(self.split_seeds[split], "task", self.identity, seed))
-        kept: list[DrawnInputs] = []
+        kept: list[Drawn] = []
         found = rounds = 0
         while found < samples:
             if found == 0 and rounds == _ROUNDS_WITHOUT_A_HIT:
@@ -143,11 +143,19 @@ class Task(ABC):
                 )
             drawn = self.draw_inputs(_ROUND, split, rng)
             owned = owned_by(split, drawn.inputs, drawn.input_lengths)
-            kept.append(DrawnInputs(*(field[owned] for field in drawn)))
+            if owned.any():
+                solved = self._solved(DrawnInputs(*(field[owned] for field in drawn)))
+                kept.append(Drawn(*map(_narrow, solved)))
             found += int(owned.sum())
             rounds += 1
-        return self._solved(DrawnInputs(*(np.concatenate(parts)[:samples] for parts in zip(*kept, strict=True))))
+        return Drawn(*(np.concatenate(parts)[:samples] for parts in zip(*kept, strict=True)))
 
     def _solved(self, drawn: DrawnInputs) -> Drawn:
         targets = self.solve(drawn.inputs, drawn.target_lengths)
         return Drawn(drawn.inputs, drawn.input_lengths, targets, drawn.target_lengths)
+
+
+def _narrow(values: IntArray) -> IntArray:
+    """In 32 bits, if these suffice: long sequences take much memory."""
+    narrow = values.astype(np.int32)
+    return values if (narrow != values).any() else cast(IntArray, narrow)
