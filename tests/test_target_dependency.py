@@ -5,7 +5,7 @@ import json
 import pytest
 
 from genorder.dependencies.graph import TargetDependency, is_topological
-from genorder.dependencies.mining import Determinant
+from genorder.dependencies.relations import Determinant
 from genorder.orders import Order
 
 COUNTED = TargetDependency(target=1, inputs=(0, 3), targets=(2,), found_by="counting", pairs=1000, violations=20)

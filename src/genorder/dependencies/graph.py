@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, final
 
 if TYPE_CHECKING:  # they import torch, which takes seconds
-    from genorder.dependencies.mining import Determinant
+    from genorder.dependencies.relations import Determinant
     from genorder.orders import Order
 
 FoundBy = Literal["counting", "model", "none"]

@@ -17,12 +17,10 @@ Axes: see samples.py; K known positions.
 """
 
 import math
-from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any, final
 
 import numpy as np
@@ -31,7 +29,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
+from genorder.dependencies.closure import Closure, Functions
 from genorder.dependencies.noise import ERRORS, MORE_NOISE, PurestGroup, expected_violations, pooled_noise
+from genorder.dependencies.relations import Determinant, Relation, SamePointer, SameToken
 from genorder.dependencies.samples import Count, Positions, SampleTable
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
@@ -40,7 +40,6 @@ _SCREEN_ENTRIES = 40_000_000  # of the matrix of agreements: bounds memory and t
 _FEWEST = 8  # pairs of samples that must agree at two positions before their violation rate counts
 _SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or a position more, must tell something
 _DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
-_SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
 _EXCESS = 0.02  # of the base rate: violations beyond those of the noise, in groups of samples
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
@@ -50,11 +49,7 @@ _TELLING = 0.1  # share by which a set must lower the violation rate to be grown
 _BASE_PAIRS = 20_000  # of samples that agree at a base of one position; a quarter, if it has two
 _MOST_BASES = 2_000
 _MOST_POINTED = 200  # inputs
-_POINTED_PAIRS = 10_000  # of samples by which pointers are sought
-_POINTED_RATE = 0.2  # base rate below which nearly all pairs of samples have some input in common
 _POINTED_SHARE = 0.5  # of the base rate that a pair of positions must leave, to be grown into a pointer
-_TABULATED = 16_384  # samples by which two functions are compared
-_NO_TABLE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 _GROWTH_ENTRIES = 500_000  # of the matrix by which the next position is chosen
 
 
@@ -69,134 +64,6 @@ class MiningConfig(BaseModel):
     gain: float = Field(default=0.02, gt=0, lt=1)  # share by which a position must lower the violation rate
     surety: float = Field(default=3.0, gt=0)  # logarithm of the odds that no set is a determinant by chance
     representative: float = Field(default=0.2, ge=0, le=1)  # see Count
-
-
-@final
-@dataclass(frozen=True)
-class Determinant:
-    """Positions that determine a target, with the evidence."""
-
-    target: int
-    positions: Positions
-    bits: float  # the sum of the positions' entropies: the larger, the larger a table of the function is
-    pairs: int
-    violations: int
-    pointer: bool = False  # the positions choose which input is copied
-
-    @property
-    def complexity(self) -> tuple[int, float, Positions]:
-        return len(self.positions), self.bits, self.positions
-
-
-class Relation(ABC):
-    """What two samples may have in common as to one target: the same token, or a position that both copy."""
-
-    pointer: bool
-
-    def __init__(self, table: SampleTable, target: int) -> None:
-        self.table, self.target = table, target
-
-    @property
-    @abstractmethod
-    def base_rate(self) -> float:
-        """The probability that two samples violate the relation."""
-
-    @abstractmethod
-    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which pairs of samples violate it."""
-
-    @abstractmethod
-    def count(self, positions: Positions) -> Count:
-        """Of all samples."""
-
-    @abstractmethod
-    def rough_count(self, positions: Positions) -> Count:
-        """Of fewer samples, where these show violations."""
-
-    def determinant(self, positions: Positions, count: Count) -> Determinant:
-        bits = round(float(self.table.entropy_P[list(positions)].sum()), 3)
-        return Determinant(self.target, positions, bits, count.pairs, count.violations, self.pointer)
-
-
-@final
-class SameToken(Relation):
-    """y_j is a function of the tokens at some positions."""
-
-    pointer = False
-
-    @property
-    def base_rate(self) -> float:
-        return self.table.base_rate(self.target)
-
-    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
-        target_N = self.table.codes_PN[self.table.inputs + self.target]
-        differ_M: NDArray[np.bool_] = target_N[pairs_2M[0]] != target_N[pairs_2M[1]]
-        return differ_M
-
-    def count(self, positions: Positions) -> Count:
-        return self.table.count(positions, self.target)
-
-    def rough_count(self, positions: Positions) -> Count:
-        return self.table.rough_count(positions, self.target)
-
-
-@final
-class SamePointer(Relation):
-    """y_j = x[p], with p a function of the tokens at some positions: samples that agree there copy the same input."""
-
-    pointer = True
-
-    def __init__(self, table: SampleTable, target: int, random_pairs_2M: NDArray[np.int64], noise: float) -> None:
-        super().__init__(table, target)
-        self._noise = noise
-        column = table.inputs + target
-        tokens_N = table.tokens[column][table.codes_PN[column]]
-        self._equal_NW = np.stack([table.tokens[p][table.codes_PN[p]] == tokens_N for p in range(table.inputs)], axis=1)
-        self._has_N = table.has(target)
-        self._base_rate = float(self.violated(random_pairs_2M).mean())
-
-    @property
-    def base_rate(self) -> float:
-        return self._base_rate
-
-    @property
-    def possible(self) -> bool:
-        """Is the target an input in every sample, and not just because nearly all tokens are among the inputs?"""
-        share = float(self._equal_NW[self._has_N].any(axis=1).mean())
-        return share >= 1 - MORE_NOISE * self._noise and self._base_rate > _POINTED_RATE
-
-    def violated(self, pairs_2M: NDArray[np.int64]) -> NDArray[np.bool_]:
-        common_M: NDArray[np.bool_] = (self._equal_NW[pairs_2M[0]] & self._equal_NW[pairs_2M[1]]).any(axis=1)
-        return ~common_M
-
-    def rough_count(self, positions: Positions) -> Count:
-        pairs_2M = self.table.first.agreeing_pairs(positions, _POINTED_PAIRS, self.target)
-        if pairs_2M.shape[1] < _POINTED_PAIRS // 10:
-            pairs_2M = self.table.agreeing_pairs(positions, _POINTED_PAIRS, self.target)
-        pairs, violations = pairs_2M.shape[1], int(self.violated(pairs_2M).sum())
-        groups = self.table.groups(positions)[1]
-        return Count(groups, pairs, violations, violations / pairs if pairs else 1.0, pairs * self._base_rate, 1.0)
-
-    def count(self, positions: Positions) -> Count:
-        """All samples of a group must copy the same input."""
-        rough = self.rough_count(positions)
-        if rough.violations:
-            return rough
-        wrong_G, size_G = self._not_copied(positions)
-        return replace(rough, pairs=int((size_G * (size_G - 1) // 2).sum()), violations=int(wrong_G.sum()))
-
-    def wrong_share(self, positions: Positions) -> float:
-        """Of the samples, those that do not copy the same input as most others of their group."""
-        wrong_G, size_G = self._not_copied(positions)
-        return float(wrong_G.sum() / max(size_G.sum(), 1))
-
-    def _not_copied(self, positions: Positions) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        group_N, groups = self.table.groups(positions)
-        size_G = np.bincount(group_N[self._has_N], minlength=groups)
-        most_G = np.zeros(groups, dtype=np.int64)
-        for equal_N in self._equal_NW.T:
-            most_G = np.maximum(most_G, np.bincount(group_N[equal_N & self._has_N], minlength=groups))
-        return size_G - most_G, size_G
 
 
 @final
@@ -236,8 +103,7 @@ class Miner:
         self._agreed_MP = None if table.fixed_length else agreed_MP  # counted again for each target that not all have
         self._times_PP: NDArray[np.float32] = _gram(agreed_MP).numpy()
         self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
-        self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(table.targets)}
-        self._known: dict[int, Determinant] = {}
+        self.closure = Closure(table.inputs, table.targets)
         self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
@@ -385,106 +251,50 @@ class Miner:
         for relation in self._same:
             self._report("screening targets", relation.target, table.targets)
             rate_PP, times_PP = self.screened(relation, everything, everything)
-            found = self._smallest(relation, rate_PP, times_PP)
-            self._add(found)
-            if not any(one.positions for one in found):
+            smallest = self._smallest(relation, rate_PP, times_PP)
+            self.closure.add(smallest)
+            if not any(one.positions for one in smallest):
                 starts[relation] = self.starts(relation, rate_PP, everything, everything)
-        exact = any(one.positions for sets in self.determinants.values() for one in sets)
+        exact = any(one.positions for sets in self.closure.determinants.values() for one in sets)
         if not exact and starts:
             self.noise = self._noise_level(starts)
         pointers = {relation.target for relation in self._pointers([relation.target for relation in starts])}
         for relation, sets in starts.items():
             self._report("growing sets", relation.target, table.targets)
-            if not self.determinants[relation.target] and relation.target not in pointers:
-                self._add(self._grown_from(relation, sets, everything >= 0))
-        while len(self._known) < table.targets:
+            if not self.closure.determinants[relation.target] and relation.target not in pointers:
+                self.closure.add(self._grown_from(relation, sets, everything >= 0))
+        while len(self.closure.known) < table.targets:
             steps = (
-                self._close,
+                self.closure.close,
                 partial(self._search, 0),
                 partial(self._search, 1),
-                self._accept_next,
+                self.closure.accept_next,
                 partial(self._search, 2),
-                self._accept_next,
+                self.closure.accept_next,
             )
             if not any(step() for step in steps):
                 break
-        self._functions = Functions(table, self.noise)
-        ambiguous = self._simplify()
+        functions = Functions(table, self.noise)
+        ambiguous = tuple(self.closure.simplify(functions))
         self._add_nearer()
-        found_all = {
-            target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in self.determinants.items()
-        }
-        return Mined(table.inputs, table.targets, self._nearest(), found_all, tuple(ambiguous), self.noise)
+        chosen, found = self.closure.nearest(functions), self.closure.determinants
+        ranked = {target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in found.items()}
+        return Mined(table.inputs, table.targets, chosen, ranked, ambiguous, self.noise)
 
     def _add_nearer(self) -> None:
         """If S determines both j and k, j may be computed from k: in place of a position by which k is computed."""
         inputs = self.table.inputs
-        waiting = list(self._known.values())
+        waiting = list(self.closure.known.values())
         while waiting:
             one = waiting.pop()
-            for other in self._known.values():
+            for other in self.closure.known.values():
                 if other.target == one.target or other.pointer or not set(other.positions) <= set(one.positions):
                     continue
                 for left_out in other.positions:
                     rest = (p for p in one.positions if p != left_out)
                     found = self.confirmed(self._same[one.target], _with(tuple(rest), inputs + other.target))
-                    if found and not one.pointer and self._add([found]):
+                    if found and not one.pointer and self.closure.add([found]):
                         waiting.append(found)
-
-    def _nearest(self) -> dict[int, Determinant]:
-        """A target may have other determinants as small as the one by which it became known: shortcuts around those
-        that lie between. It comes after all of them, unless they are computed from it, and gets the last one.
-
-        Where two targets may each come after the other, a determinant is preferred whose function computes more of the
-        other targets (a program repeats its operations, a shortcut has a table of its own), then the one that agrees
-        most with the closure.
-        """
-        inputs = self.table.inputs
-        reads = {one: [p - inputs for p in one.positions if p >= inputs] for one in self._known.values()}
-        before = {target: set(reads[one]) for target, one in self._known.items()}
-        depth: dict[int, int] = {}
-        for target in self._known:
-            depth[target] = 1 + max((depth[other] for other in before[target]), default=0)
-        others: list[Determinant] = []
-        for target, chosen in self._known.items():
-            for one in self.determinants[target] - {chosen}:
-                reads[one] = [p - inputs for p in one.positions if p >= inputs]
-                if len(one.positions) == len(chosen.positions) and all(other in depth for other in reads[one]):
-                    others.append(one)
-        uses = Counter(map(self._functions.of, self._known.values())) if others else Counter()
-
-        def preference(one: Determinant) -> tuple[Any, ...]:
-            gain = uses[self._functions.of(one)] - uses[self._functions.of(self._known[one.target])]
-            excess = max((depth[other] for other in reads[one]), default=0) - depth[one.target]
-            return -gain, excess, one.complexity, one.target
-
-        def ancestors(targets: Iterable[int]) -> set[int]:
-            found: set[int] = set()
-            waiting = list(targets)
-            while waiting:
-                target = waiting.pop()
-                if target not in found:
-                    found.add(target)
-                    waiting += before[target]
-            return found
-
-        usable = {target: [one] for target, one in self._known.items()}
-        for one in sorted(others, key=preference):
-            if one.target not in ancestors(reads[one]):
-                before[one.target].update(reads[one])
-                usable[one.target].append(one)
-        rank: dict[int, int] = {}
-        while len(rank) < len(before):
-            target = next(target for target in before if target not in rank and before[target] <= rank.keys())
-            rank[target] = len(rank)
-
-        def lateness(one: Determinant) -> list[int]:
-            return sorted((rank[p - inputs] if p >= inputs else -1 for p in one.positions), reverse=True)
-
-        return {target: max(usable[target], key=lateness) for target in rank}
-
-    def _known_positions(self) -> set[int]:
-        return {*range(self.table.inputs), *(self.table.inputs + target for target in self._known)}
 
     def _noise_level(self, starts: dict[SameToken, list[Positions]]) -> float:
         """By the purest groups of samples that are met while sets grow; 0 if a set without violations is."""
@@ -535,104 +345,14 @@ class Miner:
         found = (self.grown(relation, start, allowed_P) for start in starts)
         return [determinant for determinant in found if determinant]
 
-    def _add(self, found: Iterable[Determinant]) -> bool:
-        """Keep them; is a small one among them that is new?"""
-        fresh = [one for one in found if one not in self.determinants[one.target]]
-        for one in fresh:
-            self.determinants[one.target].add(one)
-        return any(len(one.positions) <= _SMALL for one in fresh)
-
-    def _close(self) -> bool:
-        """Forward chaining: what a small set of known positions determines becomes known; did any target?"""
-        any_new = False
-        while self._accept_next(_SMALL):
-            any_new = True
-        return any_new
-
-    def _accept_next(self, most: int | None = None) -> bool:
-        """Let the next target become known, if at most so many positions determine it."""
-        chosen = self._next(self._known, frozenset())
-        if chosen is None or (most is not None and len(chosen.positions) > most):
-            return False
-        self._known[chosen.target] = chosen
-        return True
-
-    def _next(self, known: dict[int, Determinant], forbidden: Set[Determinant]) -> Determinant | None:
-        """Of the targets that known positions determine, the one with the smallest set.
-
-        Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
-        target, the one that leads to most others by smaller sets.
-        """
-        positions = {*range(self.table.inputs), *(self.table.inputs + target for target in known)}
-        ready = self._ready(positions, forbidden)
-        size = min((len(one.positions) for one in ready), default=0)
-        ready = sorted((one for one in ready if len(one.positions) == size), key=lambda one: one.complexity)
-        least = [one for one in ready if self._smallest_size(one.target) == size]
-        if least or len(ready) <= 1:
-            return next(iter(least or ready), None)
-        return max(ready, key=lambda one: self._reach(positions, one, forbidden))
-
-    def _smallest_size(self, target: int) -> int:
-        return min(len(one.positions) for one in self.determinants[target])
-
-    def _ready(self, known: set[int], forbidden: Set[Determinant], below: int | None = None) -> list[Determinant]:
-        """Of each unknown target the simplest determinant of known positions, of fewer than `below`, if it has one."""
-        return [
-            min(usable, key=lambda one: one.complexity)
-            for target, found in self.determinants.items()
-            if self.table.inputs + target not in known
-            and (
-                usable := [
-                    one
-                    for one in found
-                    if (below is None or len(one.positions) < below)
-                    and one not in forbidden
-                    and known.issuperset(one.positions)
-                ]
-            )
-        ]
-
-    def _reach(self, known: set[int], first: Determinant, forbidden: Set[Determinant]) -> int:
-        """How many targets become known, by smaller sets, once this one is."""
-        reached = known | {self.table.inputs + first.target}
-        while more := self._ready(reached, forbidden, len(first.positions)):
-            reached.update(self.table.inputs + one.target for one in more)
-        return len(reached)
-
-    def _simplify(self) -> list[int]:
-        """A target that became known by a large set, though a smaller one determines it, may have come too early: do
-        without the large set if the closure reaches as much by fewer positions in all. Returns the targets whose large
-        set is as good as another closure without it: the samples do not tell which of them is right.
-        """
-        forbidden: set[Determinant] = set()
-        undecided: list[int] = []
-        for target in list(self._known):
-            size = len(self._known[target].positions)
-            if size > self._smallest_size(target):
-                trial = forbidden | {one for one in self.determinants[target] if len(one.positions) >= size}
-                other: dict[int, Determinant] = {}
-                while chosen := self._next(other, trial):
-                    other[chosen.target] = chosen
-                if other.keys() >= self._known.keys():
-                    size, other_size = _total(self._known), _total(other)
-                    if other_size == size:
-                        undecided.append(target)
-                    if other_size < size or (other_size == size and self._length(other) < self._length(self._known)):
-                        forbidden, self._known = trial, other
-        return undecided
-
-    def _length(self, known: dict[int, Determinant]) -> tuple[int, float]:
-        """The length of a program with these determinants: how many functions, and how large their tables."""
-        return len(set(map(self._functions.of, known.values()))), sum(one.bits for one in known.values())
-
     def _search(self, base: int) -> bool:
         """Look among the known positions for determinants that hold a position which is known only since the last
         such search: from the pairs that tell most, or from bases of one or two positions. Is there a small one?
         """
         table = self.table
-        known = np.array(sorted(self._known_positions()))
+        known = np.array(sorted(self.closure.known_positions))
         allowed_P = np.isin(np.arange(table.positions), known)
-        left = [target for target in range(table.targets) if target not in self._known]
+        left = [target for target in range(table.targets) if target not in self.closure.known]
         for relations in (self._pointers(left), [self._same[target] for target in left]):
             by_new: dict[tuple[int, ...], list[Relation]] = {}
             for relation in relations:
@@ -645,14 +365,14 @@ class Miner:
             for new, alike in by_new.items():
                 if base == 0:
                     for relation in alike:
-                        self._report("closing from the inputs", len(self._known), table.targets)
+                        self._report("closing from the inputs", len(self.closure.known), table.targets)
                         rate_RK, _ = self.screened(relation, np.array(new), known)
                         starts = self.starts(relation, rate_RK, np.array(new), known)
-                        small |= self._add(self._grown_from(relation, starts, allowed_P))
+                        small |= self.closure.add(self._grown_from(relation, starts, allowed_P))
                     continue
                 bases = [(p,) for p in new] if base == 1 else _pairs_with(new, known.tolist())
                 if len(bases) <= _MOST_BASES:
-                    small |= self._add(self._grown_from_bases(alike, bases, known, allowed_P))
+                    small |= self.closure.add(self._grown_from_bases(alike, bases, known, allowed_P))
             if small:
                 return True
         return False
@@ -675,7 +395,7 @@ class Miner:
         """From a base and two more positions, all of them known, of which a part may tell nothing of the target."""
         best: list[list[tuple[float, Positions]]] = [[] for _ in relations]
         for base in bases:
-            self._report("closing from the inputs", len(self._known), self.table.targets)
+            self._report("closing from the inputs", len(self.closure.known), self.table.targets)
             pairs_2M = self.table.agreeing_pairs(base, _BASE_PAIRS // len(base) ** 2)
             agree_MK = torch.from_numpy(self.table.agreement(pairs_2M, known)[0]).float()
             times_KK = _gram(agree_MK).numpy()
@@ -691,46 +411,6 @@ class Miner:
             starts = list(dict.fromkeys(positions for _, positions in sorted(sets)))[: self.config.starts]
             found += self._grown_from(relation, starts, allowed_P)
         return found
-
-
-@final
-class Functions:
-    """The functions that determinants stand for. Two have the same one if, with the positions in some sequence, the
-    same tokens give the same token of the target."""
-
-    def __init__(self, table: SampleTable, noise: float) -> None:
-        self._table = table.first
-        self._agreement = (1 - noise) ** 4  # share of the common keys: noise may change a target and a position of each
-        self._tables: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # keys, tokens
-        self._numbers: dict[Determinant, int] = {}
-
-    def of(self, one: Determinant) -> int:
-        """A number for each function; large sets and pointers have one of their own."""
-        if one not in self._numbers:
-            self._numbers[one] = self._find(one)
-        return self._numbers[one]
-
-    def _find(self, one: Determinant) -> int:
-        comparable = len(one.positions) <= _SMALL and not one.pointer
-        for sequence in permutations(one.positions) if comparable else ():
-            keys, tokens = self._tabulated(sequence, one.target)
-            for function, (other_keys, other_tokens) in enumerate(self._tables):
-                _, here, there = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
-                same = int((tokens[here] == other_tokens[there]).sum())
-                if len(here) >= _FEWEST and same >= self._agreement * len(here):
-                    return function
-        self._tables.append(self._tabulated(one.positions, one.target) if comparable else _NO_TABLE)
-        return len(self._tables) - 1
-
-    def _tabulated(self, positions: Positions, target: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        table = self._table
-        rows_N = np.flatnonzero(table.has(target))[:_TABULATED]
-        key_N = np.full(len(rows_N), len(positions), dtype=np.int64)
-        for position in positions:
-            key_N = key_N * (1 << 16) + table.tokens[position][table.codes_PN[position][rows_N]]
-        keys, first = np.unique(key_N, return_index=True)
-        own = table.inputs + target
-        return keys, table.tokens[own][table.codes_PN[own][rows_N[first]]]
 
 
 def mine_dependencies(
@@ -764,10 +444,6 @@ def _pairs_with(new: Sequence[int], known: Sequence[int]) -> list[Positions]:
     """All pairs of known positions that hold a new one."""
     chosen = set(new)
     return [pair for pair in combinations(known, 2) if not chosen.isdisjoint(pair)]
-
-
-def _total(known: dict[int, Determinant]) -> int:
-    return sum(len(one.positions) for one in known.values())
 
 
 def _with(positions: Positions, position: int) -> Positions:

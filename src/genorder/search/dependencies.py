@@ -16,7 +16,8 @@ import torch
 
 from genorder.data import EncodedDataset
 from genorder.dependencies.graph import TargetDependency
-from genorder.dependencies.mining import Determinant, Mined, mine_dependencies
+from genorder.dependencies.mining import Mined, mine_dependencies
+from genorder.dependencies.relations import Determinant
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.search.any_order import AnyOrder
 from genorder.search.base import (
