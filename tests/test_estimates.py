@@ -104,12 +104,12 @@ def test_what_may_not_be_trained_at_all_is_no_part_of_the_estimate(tmp_path: Pat
 @pytest.mark.parametrize(
     ("search", "asked", "expected"),
     [
-        (AnyOrder(), Budget(), (4, 8)),
-        (AnyOrder(rounds=1), Budget(), (4, 6)),
+        (AnyOrder(), Budget(), (4, 7)),
+        (AnyOrder(rounds=1), Budget(), (4, 5)),
         (AnyOrder(), Budget(candidates=3), (3, 3)),
         (AnyOrder(restarts=6), Budget(), (6, 8)),  # the first of each model is raced
         (AnyOrder(), Budget(proposals=2), (2, 2)),
-        (Dependencies(), Budget(), (3, 8)),
+        (Dependencies(), Budget(), (3, 7)),
         (SEARCH, Budget(), (8, 8)),
     ],
     ids=str,

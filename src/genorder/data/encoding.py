@@ -74,13 +74,15 @@ class EncodedDataset:
 
 def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> EncodedDataset:
     """Raises ValueError where a sequence is longer than the width."""
-    padded = PAD - SPECIAL_TOKENS
-    return EncodedDataset(
-        torch.from_numpy(dataset.inputs.padded(input_width, padded) + SPECIAL_TOKENS),
-        torch.from_numpy(dataset.targets.padded(target_width, padded) + SPECIAL_TOKENS),
-        torch.from_numpy(dataset.targets.lengths),
-        len(dataset.vocabulary) + SPECIAL_TOKENS,
+    inputs_NW, targets_NL = (
+        rows.padded(width, PAD - SPECIAL_TOKENS)
+        for rows, width in ((dataset.inputs, input_width), (dataset.targets, target_width))
     )
+    inputs_NW += SPECIAL_TOKENS
+    targets_NL += SPECIAL_TOKENS
+    lengths_N = torch.from_numpy(dataset.targets.lengths)
+    vocabulary = len(dataset.vocabulary) + SPECIAL_TOKENS
+    return EncodedDataset(torch.from_numpy(inputs_NW), torch.from_numpy(targets_NL), lengths_N, vocabulary)
 
 
 def encode_for_exploring(splits: Splits, device: torch.device) -> tuple[EncodedDataset, EncodedDataset]:

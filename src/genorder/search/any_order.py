@@ -1,9 +1,9 @@
 """Construct the order instead of enumerating it: ask the routed profiler what each target is computed from.
 
 One short run of the routed model gives the loss of any target given any others. The order is constructed greedily: emit
-next the target of least loss. As long as much is left to predict and the loss is falling, the model trains on, twice as
-long each time. At last it trains for a while in the order found, paying for what it reads, so that it shows what each
-target is computed from and nothing else; sorts of that graph go to the race (see linearise.py).
+next the target of least loss; its reverse is tried too. As long as much is left to predict and the loss is falling, the
+model trains on, twice as long each time. At last it trains for a while in the order found, paying for what it reads, so
+that it shows what each target is computed from and nothing else; sorts of that graph go to the race (see linearise.py).
 """
 
 import shutil
@@ -101,8 +101,8 @@ class AnyOrder(OwnModelSearch):
         return planned_rounds(problem.any_order, self.rounds, self._share(problem))
 
     def _orders(self, problem: SearchProblem) -> int:
-        """Compared under one model, at most: that constructed, the best two of the round before, sorts of the graph."""
-        orders = 1 + 2 * (self.rounds > 1) + SORTS
+        """Compared under one model, at most: greedy, its reverse, two of the round before, sorts of the graph."""
+        orders = 2 + 2 * (self.rounds > 1) + SORTS
         return min(orders, problem.budget.candidates or orders)
 
     def propose(self, problem: SearchProblem) -> SearchResult:

@@ -185,15 +185,10 @@ class Learned:
     details: dict[str, Any] = field(default_factory=dict)
 
     def orders(self) -> list[list[int]]:
-        """Of the targets that are left, best first; as they were given if nothing was learnt of them.
-
-        Where they are not settled, the reverse of the first comes second: a short training learns what can be
-        approximated from the inputs, and a target that needs the others may be among the first of these.
-        """
+        """Of the targets that are left, best first; as they were given if nothing was learnt of them."""
         if self.verdict == NOTHING_LEARNT:
             return [self.left]
-        first, *more = [[self.left[place] for place in proposal.order] for proposal in self.proposals]
-        return [first, first[::-1], *more] if self.verdict == NOT_SETTLED else [first, *more]
+        return [[self.left[place] for place in proposal.order] for proposal in self.proposals]
 
     def dependency(self, target: int, inputs: int) -> TargetDependency:
         """Of a target of the data, over the data's columns."""
@@ -237,11 +232,12 @@ def _left_open(split: EncodedDataset, known: Sequence[int], left: Sequence[int])
 
 def _assembled(mined: Mined, left: Sequence[int]) -> tuple[list[int], dict[int, Determinant]]:
     """All targets in sequence: what is mined, then what is left in its order, each followed by the targets that it
-    determines together with those before it. And the determinants by which that is so.
+    determines together with those before it. First those that no other tokens determine. And the determinants by which
+    that is so.
     """
     chosen = dict(mined.determinants)
     sequence = list(chosen)
-    for target in left:
+    for target in sorted(left, key=lambda target: bool(mined.found[target])):
         if target not in sequence:
             sequence.append(target)
         while determined := _determined(mined, sequence):

@@ -82,8 +82,13 @@ def read(
     constraints: Constraints,
     blind: float,
 ) -> Reading:
-    """`earlier` are orders from the round before, and `before` the loss that the best of them had then."""
-    orders = deduplicated([greedy_order(oracle, constraints), *earlier])
+    """`earlier` are orders from the round before, and `before` the loss that the best of them had then.
+
+    The reverse of the greedy order is tried too: what can be guessed from the inputs best may be computed last.
+    """
+    greedy = greedy_order(oracle, constraints)
+    reverse = greedy.compose(Order.reverse(len(greedy)))
+    orders = deduplicated([greedy, *([reverse] if constraints.allows(reverse) else []), *earlier])
     losses_CN = np.array([oracle.mean_of_order(order) for order in orders])
     ranking = np.argsort(losses_CN.mean(axis=1), kind="stable")
     drawn = [constraints.random(oracle.targets, rng) for _ in range(_RANDOM_ORDERS)]

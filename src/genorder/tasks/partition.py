@@ -38,8 +38,10 @@ def row_hashes(inputs: IntArray, input_lengths: IntArray) -> NDArray[np.uint64]:
     """A 64-bit hash of each row: a polynomial in the tokens, then the finaliser of splitmix64."""
     width = inputs.shape[1]
     powers = [pow(_MULTIPLIER, column + 2, _WORD) for column in range(width)]
-    hashes = np.where(within(input_lengths, width), inputs, 0).view(np.uint64) @ np.array(powers, np.uint64)
-    hashes += input_lengths.view(np.uint64) * np.uint64(_MULTIPLIER) + np.uint64(_SALT)
+    hashes = np.where(within(input_lengths, width), inputs, 0).astype(np.int64).view(np.uint64) @ np.array(
+        powers, np.uint64
+    )
+    hashes += input_lengths.astype(np.uint64) * np.uint64(_MULTIPLIER) + np.uint64(_SALT)
     return mix(hashes)
 
 
