@@ -92,7 +92,7 @@ def test_elsewhere_the_same_in_lines(genorder: Genorder, monkeypatch: pytest.Mon
     shown = genorder("discover", *SQUARE_4, "--threads", 1, *changes(settings), "--out", "r")
     assert shown.code == 0
     lines = shown.err.splitlines()
-    for part in ("screening targets", "constructing greedily", "measuring margins"):
+    for part in ("screening targets", "constructing greedily", "breaking positions"):
         assert matching(rf"^{part}: \d+ of \d+ done, {LEFT} left, about {LEFT} left in all$", lines), part
     assert matching(rf"^any-order 1, round 1: step 20/60, loss \S+, {LEFT} left, about {LEFT} left in all$", lines)
     assert matching(rf"^race, round 1: 1 of \d done, loss \S+, best [\d -]+ \(.*\), {LEFT} left, about", lines)
