@@ -55,46 +55,26 @@ class Closure:
         return True
 
     def _next(self, known: dict[int, Determinant], forbidden: Set[Determinant]) -> Determinant | None:
-        """Of the targets that known positions determine, the one with the smallest set.
-
-        Of several, first those that no smaller set determines, even one of unknown positions. If there is no such
-        target, the one that leads to most others by smaller sets.
+        """The smallest determinant of known positions; of several, first those of targets that no smaller set
+        determines, even one of unknown positions.
         """
         positions = {*range(self.inputs), *(self.inputs + target for target in known)}
-        ready = self._ready(positions, forbidden)
-        size = min((len(one.positions) for one in ready), default=0)
-        ready = sorted((one for one in ready if len(one.positions) == size), key=lambda one: one.complexity)
-        least = [one for one in ready if self._smallest_size(one.target) == size]
-        if least or len(ready) <= 1:
-            return next(iter(least or ready), None)
-        return max(ready, key=lambda one: self._reach(positions, one, forbidden))
+        ready = [
+            one
+            for target, found in self.determinants.items()
+            if target not in known
+            for one in found
+            if one not in forbidden and positions.issuperset(one.positions)
+        ]
+
+        def preference(one: Determinant) -> tuple[Any, ...]:
+            size = len(one.positions)
+            return size, size > self._smallest_size(one.target), one.complexity, one.target
+
+        return min(ready, key=preference, default=None)
 
     def _smallest_size(self, target: int) -> int:
         return min(len(one.positions) for one in self.determinants[target])
-
-    def _ready(self, known: set[int], forbidden: Set[Determinant], below: int | None = None) -> list[Determinant]:
-        """Of each unknown target the simplest determinant of known positions, of fewer than `below`, if it has one."""
-        return [
-            min(usable, key=lambda one: one.complexity)
-            for target, found in self.determinants.items()
-            if self.inputs + target not in known
-            and (
-                usable := [
-                    one
-                    for one in found
-                    if (below is None or len(one.positions) < below)
-                    and one not in forbidden
-                    and known.issuperset(one.positions)
-                ]
-            )
-        ]
-
-    def _reach(self, known: set[int], first: Determinant, forbidden: Set[Determinant]) -> int:
-        """How many targets become known, by smaller sets, once this one is."""
-        reached = known | {self.inputs + first.target}
-        while more := self._ready(reached, forbidden, len(first.positions)):
-            reached.update(self.inputs + one.target for one in more)
-        return len(reached)
 
     def simplify(self, functions: "Functions") -> list[int]:
         """A target that became known by a large set, though a smaller one determines it, may have come too early: do
