@@ -26,7 +26,8 @@ from learned_helpers import (
 
 from genorder.data import encode
 from genorder.dependencies.graph import TargetDependency, is_topological
-from genorder.dependencies.mining import Determinant, Mined, MiningConfig
+from genorder.dependencies.mining import Mined, MiningConfig
+from genorder.dependencies.relations import Determinant
 from genorder.errors import InputError, Interrupted
 from genorder.orders import Constraints, Order, cost_ratio
 from genorder.search import AnyOrder, Budget, Dependencies, Proposal, SearchResult
@@ -421,3 +422,22 @@ def test_one_validation_sample_is_refused_at_once(tmp_path: Path) -> None:
             with pytest.raises(InputError, match="2 validation samples"):
                 refusing(problem)
         assert problem.journal.jobs() == []
+
+
+# Nested determinants.
+
+
+@pytest.mark.usefixtures("nothing_is_trained")
+@pytest.mark.parametrize("hidden", [0, 1])
+def test_lower_digits_come_first_though_the_inputs_determine_them_too(tmp_path: Path, hidden: int) -> None:
+    """Of a product, the two lowest digits are functions of inputs alone; those of the lowest are among the other's."""
+    task = make_task("multiply:digits=4,by=1", None)
+    data = task_splits(task, train=40_000, validation=50, test=1, hidden_order_seed=hidden)
+    train, validation = (
+        encode(split, input_width=data.splits.input_width, target_width=data.splits.target_width)
+        for split in (data.splits.train, data.splits.validation)
+    )
+    result = found(tmp_path, (train, validation))
+    assert result.details["verdict"] == "order found"
+    for proposal in result.proposals:
+        assert cost_ratio(proposal.order, data.graph_of_columns()) == 1.0

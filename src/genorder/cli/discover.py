@@ -173,7 +173,8 @@ def _show_plan(plan: dict[str, Any]) -> None:
     if "constraints" in plan:
         say(f"orders that are allowed: {Constraints.from_dict(plan['constraints'])}")
     for run in plan["runs"]:
-        say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {count_of(run['steps'], 'step')}")
+        steps = ("up to " if run["more_steps"] else "") + count_of(run["steps"] + run["more_steps"], "step")
+        say(f"{run['name']}: {count_of(run['candidates'], 'candidate')}, {steps}")
     for part, seconds in plan["estimated_seconds"].items():
         more = _more(plan["more_seconds"]) if part == "total" else ""
         say(f"{part}: about {duration(seconds)} on this machine{more}")

@@ -276,9 +276,25 @@ class Miner:
                 break
         functions = Functions(table, self.noise)
         ambiguous = tuple(self.closure.simplify(functions))
+        self._add_nearer()
         chosen, found = self.closure.nearest(functions), self.closure.determinants
         ranked = {target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in found.items()}
         return Mined(table.inputs, table.targets, chosen, ranked, ambiguous, self.noise)
+
+    def _add_nearer(self) -> None:
+        """If S determines both j and k, j may be computed from k: in place of a position by which k is computed."""
+        inputs = self.table.inputs
+        waiting = list(self.closure.known.values())
+        while waiting:
+            one = waiting.pop()
+            for other in self.closure.known.values():
+                if other.target == one.target or other.pointer or not set(other.positions) <= set(one.positions):
+                    continue
+                for left_out in other.positions:
+                    rest = (p for p in one.positions if p != left_out)
+                    found = self.confirmed(self._same[one.target], _with(tuple(rest), inputs + other.target))
+                    if found and not one.pointer and self.closure.add([found]):
+                        waiting.append(found)
 
     def _noise_level(self, starts: dict[SameToken, list[Positions]]) -> float:
         """By the purest groups of samples that are met while sets grow; 0 if a set without violations is."""
