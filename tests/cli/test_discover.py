@@ -102,7 +102,8 @@ def test_time_that_is_told(genorder: Genorder) -> None:
     race = plan["estimated_seconds"]["race"]
     assert plan["more_seconds"] > race / 2  # ten orders instead of five
     told = [line for line in genorder(*command, "--dry-run").err.splitlines() if "up to" in line]
-    assert [line.partition(":")[0] for line in told] == ["total"]
+    assert [line.partition(":")[0] for line in told] == ["if counting is not enough", "total"]
+    assert told[0].endswith("any-order 1: 7 candidates, up to 176 steps")
     more = r"up to .* more if a model must be trained to propose, or many orders race\n"
     for strategy, runs in (("dependencies", ""), ("any-order", ": 1 run")):
         said = genorder(*command, "--explore-only", "--strategy", strategy, "--out", strategy).err
