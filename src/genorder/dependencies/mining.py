@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
@@ -33,13 +33,11 @@ from genorder.dependencies.closure import Closure, Functions
 from genorder.dependencies.noise import ERRORS, MORE_NOISE, PurestGroup, expected_violations, pooled_noise
 from genorder.dependencies.relations import Determinant, Relation, SamePointer, SameToken
 from genorder.dependencies.samples import Count, Positions, SampleTable
+from genorder.dependencies.screen import DOUBT, Screen, judged
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
 
-_SCREEN_ENTRIES = 40_000_000  # of the matrix of agreements: bounds memory and time for many positions
-_FEWEST = 8  # pairs of samples that must agree at two positions before their violation rate counts
-_SCREEN_ERRORS, _GROWTH_ERRORS = 5.0, 3.0  # standard errors by which a set, or a position more, must tell something
-_DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
+_ERRORS = 3.0  # standard errors by which a position more must tell something
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
 _EXCESS = 0.02  # of the base rate: violations beyond those of the noise, in groups of samples
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
@@ -94,52 +92,14 @@ class Miner:
     ) -> None:
         self.table, self.config, self._report = table, config, report or ProgressReporter()
         self.noise = 0.0  # see Mined
-        pairs = min(config.pairs, max(1_000, _SCREEN_ENTRIES // table.positions))
-        pairs_2M = rng.integers(table.samples, size=(2, pairs))
-        self._pairs_2M = pairs_2M[:, pairs_2M[0] != pairs_2M[1]]
-        agree_MP, weighted_MP = table.agreement(self._pairs_2M)
-        self._weighted_MP = torch.from_numpy(weighted_MP)
-        agreed_MP = torch.from_numpy(agree_MP).float()
-        self._agreed_MP = None if table.fixed_length else agreed_MP  # counted again for each target that not all have
-        self._times_PP: NDArray[np.float32] = _gram(agreed_MP).numpy()
-        self._weight_PP: NDArray[np.float32] = _gram(self._weighted_MP).numpy()
+        self.screen = Screen(table, config.pairs, rng)
         self.closure = Closure(table.inputs, table.targets)
         self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
         self._grown: set[tuple[Relation, Positions]] = set()  # in the growth from the starts at hand
 
-    # -- screening
-
-    def screened(
-        self, relation: Relation, rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """rate_RK: the violation rate of each of the positions `rows` with each of `columns`, shrunk to the base rate;
-        and the number of pairs of samples that agree there."""
-        violated_M = relation.violated(self._pairs_2M)
-        weight_RK, times_RK = self._weight_PP[np.ix_(rows, columns)], self._times_PP[np.ix_(rows, columns)]
-        has_M = np.ones_like(violated_M)
-        if self._agreed_MP is not None:
-            has_N = self.table.has(relation.target)
-            has_M = has_N[self._pairs_2M[0]] & has_N[self._pairs_2M[1]]
-            weight_RK = self._products(self._weighted_MP, has_M, rows, columns)
-            times_RK = self._products(self._agreed_MP, has_M, rows, columns)
-        same_RK = self._products(self._weighted_MP, has_M & ~violated_M, rows, columns)
-        rate_RK = _judged(1 - same_RK / np.maximum(weight_RK, 1), times_RK, relation.base_rate, _SCREEN_ERRORS)
-        own = self.table.inputs + relation.target
-        rate_RK[rows == own] = rate_RK[:, columns == own] = relation.base_rate
-        return rate_RK, times_RK
-
-    def _products(
-        self, values_MP: torch.Tensor, chosen_M: NDArray[np.bool_], rows: NDArray[np.int64], columns: NDArray[np.int64]
-    ) -> NDArray[np.float32]:
-        """The sum over the chosen pairs of samples of the products of two positions' values."""
-        if 4 * len(rows) < self.table.positions:
-            rows_RM = values_MP.T[rows] * torch.from_numpy(chosen_M)
-            products_RK: NDArray[np.float32] = (rows_RM @ values_MP).numpy()[:, columns]
-        else:
-            products_RK = _gram(values_MP[torch.from_numpy(np.flatnonzero(chosen_M))]).numpy()[np.ix_(rows, columns)]
-        return products_RK
+    # -- growing
 
     def starts(
         self, relation: Relation, rate_RK: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]
@@ -159,8 +119,6 @@ class Miner:
                 found[positions] = None
                 used |= {p: used.get(p, 0) + 1 for p in positions}
         return list(found)
-
-    # -- growing
 
     def confirmed(self, relation: Relation, positions: Positions) -> Determinant | None:
         """The determinant, if the samples show it well enough."""
@@ -222,7 +180,7 @@ class Miner:
         pairs_2M = table.first.agreeing_pairs(positions, most, relation.target)
         if 2 * pairs_2M.shape[1] < most:
             pairs_2M = table.agreeing_pairs(positions, most, relation.target)
-        rate_P = _judged(*table.violation_rates(pairs_2M, relation.violated(pairs_2M)), rate, _GROWTH_ERRORS)
+        rate_P = judged(*table.violation_rates(pairs_2M, relation.violated(pairs_2M)), rate, _ERRORS)
         rate_P[~allowed_P] = rate_P[[*positions, table.inputs + relation.target]] = 2.0
         aim = rate * (1 - config.gain)
         tried = [int(p) for p in np.argsort(rate_P, kind="stable")[: config.tries] if rate_P[p] < aim]
@@ -250,7 +208,7 @@ class Miner:
         starts: dict[SameToken, list[Positions]] = {}
         for relation in self._same:
             self._report("screening targets", relation.target, table.targets)
-            rate_PP, times_PP = self.screened(relation, everything, everything)
+            rate_PP, times_PP = self.screen.rates(relation, everything, everything)
             smallest = self._smallest(relation, rate_PP, times_PP)
             self.closure.add(smallest)
             if not any(one.positions for one in smallest):
@@ -325,9 +283,7 @@ class Miner:
         """All determinants of no, one or two positions that the screen shows."""
         if self.table.kinds_P[self.table.inputs + relation.target] == 1:
             return [relation.determinant((), relation.count(()))]
-        # Shrunk to the base rate, no violation at all still is this much.
-        none_PP = relation.base_rate * _DOUBT / (times_PP + _DOUBT) + 1e-6
-        clean_PP = (rate_PP <= none_PP) & (times_PP >= _FEWEST)
+        clean_PP = self.screen.clean(relation, rate_PP, times_PP)
         single = [
             found for p in np.flatnonzero(np.diag(clean_PP)).tolist() if (found := self.confirmed(relation, (p,)))
         ]
@@ -366,7 +322,7 @@ class Miner:
                 if base == 0:
                     for relation in alike:
                         self._report("closing from the inputs", len(self.closure.known), table.targets)
-                        rate_RK, _ = self.screened(relation, np.array(new), known)
+                        rate_RK, _ = self.screen.rates(relation, np.array(new), known)
                         starts = self.starts(relation, rate_RK, np.array(new), known)
                         small |= self.closure.add(self._grown_from(relation, starts, allowed_P))
                     continue
@@ -382,7 +338,7 @@ class Miner:
             return []
         for target in targets:
             if target not in self._pointer_of:
-                self._pointer_of[target] = SamePointer(self.table, target, self._pairs_2M[:, :20_000], self.noise)
+                self._pointer_of[target] = SamePointer(self.table, target, self.screen.pairs_2M[:, :20_000], self.noise)
         return [self._pointer_of[target] for target in targets if self._pointer_of[target].possible]
 
     def _grown_from_bases(
@@ -401,7 +357,7 @@ class Miner:
             times_KK = _gram(agree_MK).numpy()
             for relation, sets in zip(relations, best, strict=True):
                 same_KK = _gram(agree_MK[torch.from_numpy(~relation.violated(pairs_2M))]).numpy()
-                rate_KK = 1 - (same_KK + (1 - relation.base_rate) * _DOUBT) / (times_KK + _DOUBT)
+                rate_KK = 1 - (same_KK + (1 - relation.base_rate) * DOUBT) / (times_KK + DOUBT)
                 flat = int(rate_KK.argmin())
                 if rate_KK.flat[flat] < (1 - _TELLING) * relation.base_rate:
                     positions = {*base, *(int(known[p]) for p in divmod(flat, len(known)))}
@@ -422,18 +378,6 @@ def mine_dependencies(
     if table.samples < 2:  # nothing can be compared
         return Mined(table.inputs, table.targets, {}, dict.fromkeys(range(table.targets), ()), (), 0.0)
     return Miner(table, config, rng, report).mine()
-
-
-def _judged(
-    rate: NDArray[np.floating[Any]], times: NDArray[Any], base: float, errors: float
-) -> NDArray[np.floating[Any]]:
-    """Violation rates, shrunk to the base rate if few pairs were seen; the base rate where they may lie below it by
-    chance, that is by less than so many standard errors.
-    """
-    times = np.maximum(times, 1)
-    chance = (base - rate) * np.sqrt(times) < errors * np.sqrt(base * (1 - base) + 1 / times)
-    shrunk: NDArray[np.floating[Any]] = (rate * times + base * _DOUBT) / (times + _DOUBT)
-    return np.where(chance, base, shrunk)
 
 
 def _gram(values_MP: torch.Tensor) -> torch.Tensor:

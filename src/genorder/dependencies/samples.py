@@ -59,13 +59,13 @@ class SampleTable:
         self.tokens = [np.flatnonzero(np.bincount(column_N)) for column_N in columns]  # the token of each code
         self.kinds_P = np.array([len(tokens) for tokens in self.tokens])
         kind = np.uint8 if self.kinds_P.max() <= 256 else np.uint16 if self.kinds_P.max() <= 65_536 else np.int32
-        self.codes_PN: IntArray = np.empty((self.positions, len(rows_N)), dtype=kind)
+        self.codes_NP: IntArray = np.empty((len(rows_N), self.positions), dtype=kind)
+        self.codes_PN = self.codes_NP.T
         for codes_N, tokens, column_N in zip(self.codes_PN, self.tokens, columns, strict=True):
             code_V = np.zeros(tokens[-1] + 1, dtype=kind)
             code_V[tokens] = np.arange(len(tokens))
             codes_N[:] = code_V[column_N[rows_N]]
         self.entropy_P = np.array([_entropy(codes_N) for codes_N in self.codes_PN])  # in bits
-        self.codes_NP: IntArray = np.ascontiguousarray(self.codes_PN.T)
         self.samples = len(rows_N)
         self._first: SampleTable | None = None
         self.fixed_length = bool((lengths_N == self.targets).all())
@@ -85,8 +85,8 @@ class SampleTable:
         if self._first is None:
             few = copy.copy(self)
             few.samples = min(self.samples, _FEW)
-            few.codes_PN = np.ascontiguousarray(self.codes_PN[:, : few.samples])
             few.codes_NP, few.lengths_N = self.codes_NP[: few.samples], self.lengths_N[: few.samples]
+            few.codes_PN = few.codes_NP.T
             few._groups, few._counts = {}, {}
             self._first = few
         return self._first
