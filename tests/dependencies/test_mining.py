@@ -52,7 +52,6 @@ def test_pairs_and_violations_are_those_of_all_pairs_of_samples(seed: int) -> No
                     violate += int(one[4] != other[4])
             count = table.count(positions, 1)
             assert (count.pairs, count.violations) == (agree, violate)
-            assert count.combinations == len(np.unique(values_NP[:, list(positions)], axis=0))
 
 
 def is_determined(values_NP: Table, positions: tuple[int, ...], column: int) -> bool:

@@ -117,8 +117,7 @@ class SamePointer(Relation):
         if pairs_2M.shape[1] < _POINTED_PAIRS // 10:
             pairs_2M = self.table.agreeing_pairs(positions, _POINTED_PAIRS, self.target)
         pairs, violations = pairs_2M.shape[1], int(self.violated(pairs_2M).sum())
-        groups = self.table.groups(positions)[1]
-        return Count(groups, pairs, violations, violations / pairs if pairs else 1.0, pairs * self._base_rate, 1.0)
+        return Count(pairs, violations, violations / pairs if pairs else 1.0, pairs * self._base_rate, 1.0)
 
     def count(self, positions: Positions) -> Count:
         """All samples of a group must copy the same input."""

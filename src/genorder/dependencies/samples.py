@@ -34,7 +34,6 @@ _CACHED = 128  # sets whose groups are kept
 class Count:
     """What the samples say of S -> j."""
 
-    combinations: int  # of tokens at S that occur
     pairs: int  # of samples that agree at S
     violations: int  # of these pairs, those that differ in y_j
     violation_rate: float  # each sample weighs the same, so that frequent tokens do not decide
@@ -149,9 +148,8 @@ class SampleTable:
         counted_G = size_G > 1
         weight_G = np.minimum(size_G[counted_G] - 1, max(_CAP, _CAPPED // groups))
         weight = float(weight_G.sum())
-        combinations = int((size_G > 0).sum())
         if not weight:
-            return Count(combinations, 0, 0, 1.0, 0.0, 0.0)
+            return Count(0, 0, 1.0, 0.0, 0.0)
         share_G = np.zeros(groups)
         share_G[counted_G] = weight_G / size_G[counted_G]
         frequency_T = np.bincount(token_C, share_G[group_C] * times_C, minlength=kinds) / weight
@@ -164,7 +162,7 @@ class SampleTable:
         differs_C = 1 - (times_C[counted_C] - 1) / (size_C[counted_C] - 1)
         rate = float((weight_C * differs_C).sum() / weight_C.sum())
         pairs, agreeing = round(ordered_G.sum() / 2), round(agreeing_G.sum() / 2)
-        return Count(combinations, pairs, pairs - agreeing, rate, weight * varies, varies / base if base else 1.0)
+        return Count(pairs, pairs - agreeing, rate, weight * varies, varies / base if base else 1.0)
 
     def base_rate(self, target: int) -> float:
         """The probability that two samples differ in the target."""
