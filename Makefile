@@ -27,7 +27,7 @@ $(VENV)/.browser: | $(VENV)/.ready
 	test -z "$$complete" || touch $@
 
 demo: $(VENV)/.ready
-	$(BIN)/genorder discover --task square --length 20 --set final.training.steps=400 --out runs/demo
+	$(BIN)/genorder discover --task square --length 20 --out runs/demo
 
 test: setup
 	$(BIN)/ruff check .

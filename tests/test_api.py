@@ -22,15 +22,15 @@ from genorder.tasks import TaskData, make_task, task_splits
 SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
 EXPLORING = {
     "samples.train": 200, "samples.validation": 20, "samples.test": 20, "profiler.training.steps": 6,
-    "profiler.training.batch_size": 8, "race.training.batch_size": 8, "race.round_steps": [3],
-    **{f"{part}.model.{name}": value for part in ("profiler", "race") for name, value in SMALL_MODEL.items()},
+    "profiler.training.batch_size": 8, "race.first_rung": 3,
+    "final.training.steps": 8, "final.training.batch_size": 8,
+    **{f"{part}.model.{name}": value for part in ("profiler", "final") for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 DISCOVERING = {
-    **EXPLORING, "final.training.steps": 8, "final.training.batch_size": 8,
+    **EXPLORING,
     "any_order.training.steps": 8, "any_order.training.batch_size": 8,
     "any_order.model.width": 16, "any_order.model.hidden": 32,
     "any_order.graph_steps": 8,
-    **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 TRAINING = {
     "samples.train": 200, "samples.validation": 20, "samples.test": 20, "training.steps": 8,
@@ -167,10 +167,10 @@ def test_discovery_result(data: TaskData) -> None:
     assert result.success_rate is not None
     assert result.success_rate_given_order is not None
     assert result.order not in result.tied_orders
-    assert {tuple(row["order"]) for row in result.rows()} >= {(0, 1, 2, 3), (3, 2, 1, 0), tuple(result.order)}
+    assert {tuple(row["order"]) for row in result.rows()} >= {(0, 1, 2, 3), tuple(result.order)}
     assert set(result.seconds) == {"propose", "race", "train", "evaluate", "total"}
     status = read_status("r")
-    assert (status.state, status.progress and status.progress["stage"]) == ("finished", "training the given order")
+    assert (status.state, status.progress and status.progress["stage"]) == ("finished", "race")
     assert result.export("hf", "folder").order == list(result.order)
     assert result.export("hf", "given", given=True).order == [0, 1, 2, 3]
 

@@ -16,8 +16,8 @@ SETTINGS = {
     "any_order.training.steps": 400, "any_order.training.batch_size": 64, "any_order.training.learning_rate": 0.005,
     "any_order.training.warmup_steps": 20, "any_order.groups": 8,
     "any_order.model.width": 32, "any_order.model.hidden": 64, "any_order.graph_steps": 0,
-    "race.round_steps": [3], "race.training.batch_size": 8,
-    **{f"race.model.{name}": value for name, value in SMALL_MODEL.items()},
+    "race.first_rung": 3, "final.training.steps": 4, "final.training.batch_size": 8,
+    **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 
 

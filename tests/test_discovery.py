@@ -1,6 +1,6 @@
 """From a dataset to a trained model: what is raced, trained, told, and not done twice."""
 
-import math
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,17 +11,18 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from genorder import discovery as module
 from genorder.dependencies.graph import TargetDependency
-from genorder.discovery import Discovery, answer, discover, undecided
-from genorder.errors import GenorderError, Interrupted
+from genorder.discovery import Discovery, contestants_of, discover, new_problem
+from genorder.errors import Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import Contestant, RaceResult
+from genorder.race import race as race_module
+from genorder.race.jobs import RaceJob, run_job
 from genorder.search import (
     MOST_PROPOSALS,
     Budget,
+    Dependencies,
     GlobalLocal,
     PlannedRun,
     Proposal,
@@ -36,11 +37,12 @@ from genorder.tasks import TaskData, make_task, task_splits
 
 SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
 SETTINGS = {
-    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "race.round_steps": [4, 8],
-    "profiler.training.steps": 8, "profiler.training.batch_size": 8, "race.training.batch_size": 8,
+    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "race.first_rung": 4,
+    "profiler.training.steps": 8, "profiler.training.batch_size": 8,
     "final.training.steps": 24, "final.training.batch_size": 8,
-    **{f"{part}.model.{name}": value for part in ("profiler", "race", "final") for name, value in SMALL_MODEL.items()},
+    **{f"{part}.model.{name}": value for part in ("profiler", "final") for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
+LEARNING = {"race.first_rung": 100, "final.training.learning_rate": 0.01, "race.patient_steps": 0}
 SEARCH = GlobalLocal(depth=2)
 
 
@@ -121,7 +123,7 @@ class Notes:
         self._note(f"{len(proposed.proposals)} proposals")
 
     def race(self, progress: Any) -> None:
-        self._note(f"round {progress.round}: {progress.done} of {progress.total}")
+        self._note(f"rung {progress.rung}: {progress.done} of {progress.total}")
 
     def _note(self, text: str) -> None:
         self.told.append(text)
@@ -143,12 +145,13 @@ def test_result(tmp_path: Path) -> None:
     assert set(seconds) == {"propose", "race", "train", "evaluate", "total"}
     assert seconds.pop("total") == pytest.approx(sum(seconds.values()))
     assert (tmp_path / "run" / "model" / "model.json").exists()
-    stages = [text for text in dict.fromkeys(notes.told) if not text.startswith("round")]
+    stages = [text for text in dict.fromkeys(notes.told) if not text.startswith("rung")]
     names = ["global 1", "global 2", "local 2 within", "local 2 between"]
     assert stages[:8] == [text for name in names for text in (name, f"{name} done")]
-    assert stages[8:10] == [f"{len(result['proposed']['proposals'])} proposals", "training the winner"]
+    assert stages[8:] == [f"{len(result['proposed']['proposals'])} proposals"]
     finalists = len(result["race"])
-    assert f"round 0: {finalists} of {finalists}" in notes.told
+    assert f"rung 0: {finalists} of {finalists}" in notes.told
+    assert notes.told[-1] == "rung None: 2 of 2"
 
 
 def test_the_given_order_and_its_reverse_are_raced_with_the_proposals(tmp_path: Path) -> None:
@@ -157,9 +160,9 @@ def test_the_given_order_and_its_reverse_are_raced_with_the_proposals(tmp_path: 
     raced = {tuple(row["order"]) for row in result["race"]}
     assert raced == {*(order.indices for order in proposed[:MOST_PROPOSALS]), (0, 1, 2, 3), (3, 2, 1, 0)}
     assert len(raced) == len(result["race"])
-    # So short a race separates nobody: the first proposal stands, and the others are named.
+    # So short a race shows nothing: the first proposal stands.
     assert result["order"] == list(proposed[0])
-    assert result["race"][0]["order"] in [result["order"], *result["tied_orders"]]
+    assert not result["shown_by_training"]
 
 
 @pytest.mark.parametrize(
@@ -176,7 +179,7 @@ def test_only_allowed_orders_are_raced(tmp_path: Path, constraints: Constraints,
     proposed = tuple(random_orders(4, 3, numpy_generator(5)))
     result = found_in(tmp_path / "run", small(Knowing(proposed), constraints=constraints))
     raced = {tuple(row["order"]) for row in result["race"]}
-    assert raced == {*(constraints.repaired(order).indices for order in proposed), *beside}
+    assert raced == {*(constraints.repaired(order).indices for order in proposed), *beside, (0, 1, 2, 3)}
     assert all(constraints.allows(Order(tuple(row["order"]))) for row in result["proposed"]["proposals"])
     assert constraints.allows(Order(tuple(result["order"])))
     assert result["constraints"] == constraints.to_dict()
@@ -215,14 +218,13 @@ def test_without_the_given_order(tmp_path: Path) -> None:
 def test_a_given_order_that_cannot_be_trained_does_not_cost_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trained = module.train_and_evaluate
+    def diverging(job: RaceJob, **options: Any) -> dict[str, Any]:
+        if job.order == (0, 1, 2, 3):
+            why = "the loss became nan at step 3"
+            return {"losses": None, "curve": [], "steps": job.recipe.training.steps, "why": why, "seconds": 0.0}
+        return run_job(job, **options)
 
-    def diverging(*arguments: Any, name: str, **options: Any) -> dict[str, Any]:
-        if name == "given":
-            raise GenorderError("the loss became nan at step 3")
-        return trained(*arguments, name=name, **options)
-
-    monkeypatch.setattr(module, "train_and_evaluate", diverging)
+    monkeypatch.setattr(race_module, "run_job", diverging)
     result = found_in(tmp_path / "run", small())
     assert result["given_failed"] == "the loss became nan at step 3"
     assert (result["given"], result["success_rate_given_order"]) == (None, None)
@@ -243,15 +245,39 @@ def test_a_second_call_does_nothing_again(tmp_path: Path, monkeypatch: pytest.Mo
     assert found_in(tmp_path / "run", small()) == first
 
 
+def test_a_model_that_was_removed_is_trained_again_to_the_same_bits(tmp_path: Path) -> None:
+    """Its checkpoints are removed with the end of the run."""
+    first = found_in(tmp_path / "run", small())
+    weights = [(tmp_path / "run" / name / "weights.safetensors").read_bytes() for name in ("model", "given")]
+    assert not list((tmp_path / "run").rglob("training-*"))
+    shutil.rmtree(tmp_path / "run" / "model")
+    assert found_in(tmp_path / "run", small()) == first
+    assert [(tmp_path / "run" / name / "weights.safetensors").read_bytes() for name in ("model", "given")] == weights
+    assert not list((tmp_path / "run").rglob("training-*"))
+
+
 def test_interrupted_everywhere_and_continued_gives_the_same(tmp_path: Path) -> None:
     whole = found_in(tmp_path / "whole", small())
-    moments = ["global 1 done", "local 2 within", "round 0: 2 of", "training the winner", "training the given order"]
+    moments = ["global 1 done", "local 2 within", "rung 0: 2 of", "rung 1: 1 of", "rung None: 1 of 2"]
     finalists = len(whole["race"])
     for moment in moments:
         notes = Notes(moment + f" {finalists}" * moment.endswith("of"))
         with pytest.raises(Interrupted):
             found_in(tmp_path / "parts", small(), watcher=notes, stop=notes.stop)
     assert without_time(found_in(tmp_path / "parts", small())) == without_time(whole)
+
+
+def test_without_a_race_the_first_proposal_is_trained_by_the_recipe(tmp_path: Path) -> None:
+    changes = [f"{name}={value}" for name, value in {**SETTINGS, "race.enabled": "false"}.items()]
+    discovery = replace(
+        small(Knowing((Order((2, 0, 3, 1)), Order((1, 0, 2, 3))))), config=resolve_discovery("cpu", settings=changes)
+    )
+    notes = Notes()
+    result = found_in(tmp_path / "run", discovery, watcher=notes)
+    assert (result["order"], result["race"], result["race_ended"]) == ([2, 0, 3, 1], [], None)
+    assert (result["steps"], result["given"]["steps"], result["seconds"]["race"]) == (24, 24, 0)
+    assert notes.told == ["2 proposals", "rung None: 1 of 2", "rung None: 2 of 2"]
+    assert not list((tmp_path / "run").rglob("training-*"))
 
 
 def test_seeds_differ(tmp_path: Path) -> None:
@@ -263,44 +289,8 @@ def test_seeds_differ(tmp_path: Path) -> None:
     assert first["proposed"] != other["proposed"]
 
 
-def contestant(order: Order, loss: float, *, left_after: int | None = None, tied: bool = False) -> Contestant:
-    return Contestant(order, [loss], [0.0], [[]], left_after, tied_with_best=tied, diverged=loss == math.inf)
-
-
-@pytest.mark.parametrize(
-    ("losses", "expected"),
-    [
-        ((2.841, 2.840, 2.842), [0, 1, 2]),  # nothing learnt: the search decides
-        ((0.9, 0.1, 1.5), [1]),
-        ((1.0, 0.97, 1.2), [0, 1]),
-        ((math.inf, 0.97, 1.2), [1]),
-        ((math.inf, math.inf, math.inf), [0]),
-    ],
-)
-def test_where_the_race_cannot_separate_the_search_decides(losses: tuple[float, ...], expected: list[int]) -> None:
-    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
-    raced = sorted((contestant(*pair) for pair in zip(orders, losses, strict=True)), key=lambda one: one.losses[-1])
-    assert undecided(RaceResult(raced), orders, 0.05) == [orders[index] for index in expected]
-
-
-def test_of_orders_that_are_learnt_only_ties_are_undecided() -> None:
-    """Their losses differ by chance."""
-    orders = [Order((0, 1, 2)), Order((2, 1, 0)), Order((1, 0, 2))]
-    soonest, near, later = (
-        replace(contestant(order, loss, tied=tied), learnt=True)
-        for order, loss, tied in zip(orders, (1e-5, 3e-5, 1e-6), (True, True, False), strict=True)
-    )
-    assert undecided(RaceResult([soonest, near, later]), orders[::-1], 0.05) == [orders[1], orders[0]]
-
-
-def test_who_left_the_race_early_is_not_among_the_undecided() -> None:
-    orders = [Order((0, 1)), Order((1, 0))]
-    raced = RaceResult([contestant(orders[1], 1.0, tied=True), contestant(orders[0], 1.0, left_after=0)])
-    assert undecided(raced, orders, 0.05) == [orders[1]]
-
-
 GIVEN, SORT, OTHER_SORT, WRONG = Order((0, 1, 2)), Order((1, 0, 2)), Order((1, 2, 0)), Order((2, 0, 1))
-FINALISTS = [SORT, OTHER_SORT, WRONG, GIVEN]
+PROPOSED = [SORT, OTHER_SORT, WRONG]
 
 
 def rows(found_by: str = "counting", last: str | None = None) -> list[dict[str, Any]]:
@@ -313,40 +303,59 @@ def rows(found_by: str = "counting", last: str | None = None) -> list[dict[str, 
     return [one.to_dict() for one in graph]
 
 
-def raced(*losses: float) -> RaceResult:
-    """Of the finalists, with their losses."""
-    contestants = [contestant(*pair) for pair in zip(FINALISTS, losses, strict=True)]
-    return RaceResult(sorted(contestants, key=lambda one: one.losses[-1]))
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        ({"verdict": "order found", "dependencies": rows()}, [SORT, OTHER_SORT]),  # no other can be better
+        # What a model has learnt may be wrong: the race decides.
+        ({"verdict": "order found", "dependencies": rows("model")}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        ({"verdict": "order found", "dependencies": rows(last="model")}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        ({"verdict": "order found", "dependencies": []}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        ({"verdict": "not settled", "dependencies": rows()}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        ({}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),  # of a strategy that says nothing
+        # Where there is nothing to gain, nothing is changed.
+        ({"verdict": "no order preferred", "dependencies": rows()}, [GIVEN]),
+        ({"verdict": "nothing learnt", "dependencies": rows("none")}, [GIVEN]),
+    ],
+)
+def test_who_races(tmp_path: Path, found: dict[str, Any], expected: list[Order]) -> None:
+    discovery = small(length=3)
+    proposed = SearchResult([Proposal(order) for order in PROPOSED], [], found)
+    with run_directory(tmp_path / "run") as directory:
+        problem = new_problem(discovery, directory)
+        assert contestants_of(discovery, proposed, problem) == expected
+        own = replace(discovery, also=(Order((1, 2, 0)), Order((0, 2, 1))))
+        assert {*contestants_of(own, proposed, problem)} == {*expected, *own.also}
 
 
 @pytest.mark.parametrize(
-    ("found", "losses", "order", "tied"),
+    ("task", "settings", "shown", "reason"),
     [
-        ({"verdict": "order found", "dependencies": rows()}, (0.9, 0.5, 0.1, 2.0), OTHER_SORT, []),
-        ({"verdict": "order found", "dependencies": rows()}, (0.5, 0.5, 0.1, 0.1), SORT, [OTHER_SORT]),
-        ({"verdict": "order found", "dependencies": rows()}, (math.inf, 0.5, 0.1, 0.1), OTHER_SORT, []),
-        ({"verdict": "order found", "dependencies": rows()}, (math.inf, math.inf, 0.1, 2.0), WRONG, []),
-        # What a model has learnt may be wrong: the race decides.
-        ({"verdict": "order found", "dependencies": rows("model")}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
-        ({"verdict": "order found", "dependencies": rows(last="model")}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
-        ({"verdict": "order found", "dependencies": []}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
-        ({"verdict": "not settled", "dependencies": rows()}, (0.9, 0.5, 0.1, 2.0), WRONG, []),
-        ({"verdict": "not settled", "dependencies": rows()}, (0.9, 0.5, 0.1, 0.1), WRONG, [GIVEN]),
-        ({}, (0.9, 0.5, 0.1, 2.0), WRONG, []),  # of a strategy that says nothing
-        # Where there is nothing to gain, nothing is changed.
-        ({"verdict": "no order preferred", "dependencies": rows()}, (0.1, 0.1, 0.1, 2.0), GIVEN, []),
-        ({"verdict": "nothing learnt", "dependencies": rows("none")}, (0.1, 0.1, 0.1, 2.0), GIVEN, []),
+        ("square", {"final.training.steps": 600, "final.training.batch_size": 32}, True, None),
+        ("square", {}, False, "no order beats the unigram baseline"),
     ],
+    ids=["learnt", "not learnt"],
 )
-def test_the_answer(found: dict[str, Any], losses: tuple[float, ...], order: Order, tied: list[Order]) -> None:
-    assert answer(found, raced(*losses), FINALISTS, GIVEN, 0.05) == (order, tied)
-
-
-def test_an_order_found_by_counting_may_have_left_the_race_early() -> None:
-    """What takes long to learn may not have been learnt by then."""
-    contestants = [contestant(WRONG, 0.1, tied=True), contestant(GIVEN, 0.2), contestant(SORT, 1.6, left_after=0)]
-    found = {"verdict": "order found", "dependencies": rows()}
-    assert answer(found, RaceResult(contestants), FINALISTS, GIVEN, 0.05) == (SORT, [])
+def test_what_training_shows(
+    tmp_path: Path, task: str, settings: dict[str, Any], shown: bool, reason: str | None
+) -> None:
+    changes = [f"{name}={value}" for name, value in {**SETTINGS, **LEARNING, **settings}.items()]
+    made = task_splits(make_task(task, 4), train=2_000, validation=200, test=30, hidden_order_seed=2)
+    discovery = replace(
+        small(Dependencies()),
+        splits=made.splits,
+        source=CandidateSource(Order.forward(4)),
+        config=resolve_discovery("cpu", settings=changes),
+    )
+    result = found_in(tmp_path / "run", discovery)
+    assert result["verdict"] == "order found"
+    assert [made.true_of_column[column] for column in result["order"]] == [0, 1, 2, 3]  # the dependencies decide
+    assert result["shown_by_training"] is shown
+    assert (result["not_shown_because"] or "").startswith(reason or "")
+    assert result["unigram_loss"] > 0
+    steps = [row["steps"][-1] for row in result["race"]]
+    assert result["steps"] > steps[0]
+    assert steps[1] >= steps[0]  # the given order trains as long, or longer
 
 
 @dataclass(frozen=True)
@@ -367,7 +376,7 @@ def test_where_no_order_is_preferred_the_given_one_is_trained(tmp_path: Path, ve
     assert (result["order"], result["tied_orders"]) == ([0, 1, 2, 3], [])
     assert (result["verdict"], result["advice"]) == (verdict, "Some.")
     assert [row["target"] for row in result["dependencies"]] == [0, 1, 2, 3]
-    assert [2, 0, 3, 1] in [row["order"] for row in result["race"]]
+    assert [row["order"] for row in result["race"]] == [[0, 1, 2, 3]]
     assert result["success_rate_given_order"] == result["success_rate"]
     assert not (tmp_path / "run" / "given").exists()
 

@@ -37,14 +37,14 @@ TINY = ["width=16", "feedforward=32", "heads=2"]
 SMALL = {
     "train": ["--steps", "2", *FEW, *(part for size in TINY for part in ("--set", f"model.{size}"))],
     "discover": [
-        *("--set", "race.round_steps=[2]", "--set", "final.training.steps=2", *FEW),
+        *("--set", "race.first_rung=2", "--set", "final.training.steps=2", *FEW),
         *("--set", "profiler.training.steps=2", "--set", "any_order.training.steps=2"),
         *("--set", "any_order.training.batch_size=16"),
-        *(part for size in TINY for part in ("--set", f"final.model.{size}", "--set", f"race.model.{size}")),
+        *(part for size in TINY for part in ("--set", f"final.model.{size}")),
     ],
     "analyze": ["--steps", "2", *FEW, "--set", "model.width=16", "--set", "model.feedforward=32"],
     "rank": [
-        *("--set", "profiler.training.steps=2", "--set", "race.round_steps=[2]", *FEW),
+        *("--set", "profiler.training.steps=2", "--set", "race.first_rung=2", "--set", "final.training.steps=2", *FEW),
         *(part for size in TINY for part in ("--set", f"profiler.model.{size}")),
     ],
 }

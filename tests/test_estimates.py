@@ -11,7 +11,7 @@ from genorder.discovery import new_problem
 from genorder.errors import InputError
 from genorder.estimates import Estimate, budget_within, estimated
 from genorder.orders import Constraints
-from genorder.profiling import race_steps
+from genorder.race import expected_steps
 from genorder.search import AnyOrder, Budget, Dependencies, PlannedRun, Search
 from test_discovery import SEARCH, run_directory, small
 
@@ -84,6 +84,7 @@ def test_what_is_late_to_settle_takes_its_training_longer() -> None:
     assert estimate.more([PlannedRun("one", 2, 100, 50), PlannedRun("two", 2, 200)]) == 5.0
     assert estimate.more([]) == 0.0
     assert replace(estimate, more_race=3.0).more([PlannedRun("one", 2, 100, 50)]) == 8.0
+    assert replace(estimate, more_race=3.0, slow=2.0).more([]) == 5.0
 
 
 def test_what_may_not_be_trained_at_all_is_no_part_of_the_estimate(tmp_path: Path) -> None:
@@ -98,7 +99,7 @@ def test_what_may_not_be_trained_at_all_is_no_part_of_the_estimate(tmp_path: Pat
     assert (planned.steps, planned.more_steps) == (0, alone.steps + alone.more_steps)
     assert estimate.steps == 0
     assert estimate.parts["propose"] == estimate.besides > 0
-    assert estimate.more(runs) == pytest.approx(estimate.more_race + estimate.step * planned.more_steps)
+    assert estimate.more(runs) == pytest.approx(estimate.more_race + estimate.slow + estimate.step * planned.more_steps)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,8 @@ def test_orders_that_are_raced(tmp_path: Path, search: Search, asked: Budget, ex
     discovery = small(search, budget=asked)
     with run_directory(tmp_path / "run") as directory:
         estimate = estimated(discovery, new_problem(discovery, directory))
-    steps = [race_steps(discovery.config.race, proposals + 2) for proposals in expected]
+    race, most = discovery.config.race, discovery.config.final.training.steps
+    steps = [expected_steps(race, most, proposals + 2) for proposals in expected]
     assert (estimate.parts["race"] + estimate.more_race) / estimate.parts["race"] == pytest.approx(steps[1] / steps[0])
 
 

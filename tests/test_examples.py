@@ -9,7 +9,7 @@ import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TINY = {
-    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "race.round_steps": [2],
+    "samples.train": 300, "samples.validation": 30, "samples.test": 30, "race.first_rung": 2,
     "profiler.training.steps": 2, "any_order.training.steps": 2, "any_order.training.batch_size": 16,
     "final.training.steps": 2,
 }  # fmt: skip

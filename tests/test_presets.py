@@ -41,10 +41,19 @@ def test_cpu_is_as_measured() -> None:
     config = resolve_discovery("cpu")
     model, training = config.final.model, config.final.training
     assert (model.width, model.heads, model.dropout) == (128, 4, 0.0)
-    assert (training.steps, training.batch_size, training.learning_rate) == (1_000, 128, 1e-3)
+    assert (training.steps, training.batch_size, training.learning_rate) == (40_000, 64, 1e-3)
     assert (training.warmup_steps, training.beta1, training.beta2) == (50, 0.9, 0.98)
     race = config.race
-    assert (race.round_steps, race.training.batch_size, race.training.learning_rate) == ((250, 1_000), 32, 2e-3)
+    assert (race.enabled, race.first_rung, race.growth, race.decay_share) == (True, 250, 1.5, 0.25)
+    assert resolve("cpu").training.steps == 1_000  # of `genorder train`, which races nobody
+    assert resolve_exploration("cpu").final == config.final
+
+
+@pytest.mark.parametrize("preset", ["paper", "paper-prod", "paper-delay"])
+def test_the_paper_has_no_race(preset: str) -> None:
+    config = resolve_discovery(preset)
+    assert not config.race.enabled
+    assert config.final_run() == resolve(preset)
 
 
 @pytest.mark.parametrize("preset", PRESETS)

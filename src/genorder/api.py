@@ -72,6 +72,7 @@ def discover(
     max_candidates: int | None = None,
     explore_only: bool = False,
     baseline: bool = True,
+    seeds: int | None = None,
     constraints: Constraints | None = None,
     also: Iterable[OrderLike] = (),
     workers: int | None = None,
@@ -85,7 +86,8 @@ def discover(
 
     `strategy` is one of `genorder discover --strategy`, or a Search of one's own; `auto` is dependencies.
     `seconds` limits the time for exploring, `max_runs` and `max_candidates` its profiling runs. `explore_only` stops
-    before the final training; `baseline` trains the given order too. Only orders that meet the `constraints` are
+    before the final training; `baseline` trains the given order too; `seeds` are the trainings of each order in the
+    race. Only orders that meet the `constraints` are
     searched and raced, and those that none can meet are refused. `also` are orders of your own that are raced beside
     those that the search proposes. `config` is a TOML file of settings. `threads`
     are torch's; None leaves them as they are. `watcher` is told how far the run is.
@@ -93,6 +95,7 @@ def discover(
     if constraints is not None and not isinstance(constraints, Constraints):
         raise InputError(f"constraints are a {type(constraints).__name__}; expected genorder.Constraints, or None")
     own, changes = split_settings(_settings(settings))
+    changes += [] if seeds is None else [f"race.seeds={seeds}"]
     search = _search(strategy, own)
     resolver = partial(resolve_discovery, preset, config_file=_path(config), settings=changes)
     machine = _machine(device, threads)

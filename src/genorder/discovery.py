@@ -1,21 +1,23 @@
-"""Propose orders, race them, train the winner, evaluate it: the way from a dataset to a model, on one page."""
+"""Propose orders, race them, train the winner to its end, test it: the way from a dataset to a model, on one page."""
 
 import dataclasses
-from collections.abc import Mapping
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol, final
 
 import torch
 
-from genorder.data import Splits, encode_for_exploring
+from genorder.data import Splits, encode, encode_for_exploring
 from genorder.dependencies.graph import TargetDependency, is_topological
-from genorder.errors import GenorderError, InputError, Interrupted
+from genorder.errors import GenorderError
+from genorder.evaluation import evaluate
 from genorder.execution import StopRequest
-from genorder.fixed_order import FixedOrderRun, train_and_evaluate
+from genorder.fixed_order import FixedOrderRun
+from genorder.models import SavedModel, is_saved, load_model
 from genorder.orders import CandidateSource, Constraints, Order, deduplicated
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import RaceProgress, RaceResult, race
+from genorder.race import Contestant, Race, RaceProgress, RaceResult
 from genorder.search import (
     MOST_PROPOSALS,
     NO_ORDER,
@@ -29,11 +31,10 @@ from genorder.search import (
     Stage,
 )
 from genorder.seeding import derive_seed
-from genorder.store import RunDirectory
+from genorder.store import RunDirectory, write_json_atomic
 from genorder.training import Progress
 
 _WINNER, _GIVEN = "model", "given"  # folders of the trained models
-TRAININGS = {_WINNER: "training the winner", _GIVEN: "training the given order"}  # what watchers are told of them
 
 
 class Watcher(Protocol):
@@ -75,116 +76,157 @@ def discover(
     if watcher:
         watcher.proposed(proposed)
 
-    proposals = [proposal.order for proposal in proposed.proposals[: discovery.budget.proposals or MOST_PROPOSALS]]
-    finalists = deduplicated([*proposals, *beside_proposals(problem, discovery.also)])
-    raced = race(
+    found = proposed.details
+    contestants = contestants_of(discovery, proposed, problem)
+    kept = problem.constraints.repaired(given) if found.get("verdict") in (NO_ORDER, NOTHING_LEARNT) else None
+    with Race(
         problem.train,
         problem.validation,
-        finalists,
+        discovery.config.final,
         discovery.config.race,
         seed=derive_seed(discovery.seed, "race"),
         folder=directory.checkpoints("race"),
         journal=directory.journal,
         workers=discovery.workers,
-        on_job=watcher.race if watcher else None,
+        on_progress=watcher.race if watcher else None,
         stop=stop,
-    )
-    found = proposed.details
-    winner, tied = answer(found, raced, finalists, problem.constraints.repaired(given), discovery.config.race.close)
-    result: dict[str, Any] = {
-        "verdict": found.get("verdict"),
-        "advice": found.get("advice"),
-        "order": list(winner),
-        "tied_orders": [list(order) for order in tied],
-        "dependencies": found.get("dependencies", []),
-        "strategy": discovery.search.name,
-        "proposed": proposed.to_dict(),
-        "race": raced.to_dict(),
-        "given_order": list(given),
-        "constraints": discovery.constraints.to_dict() if discovery.constraints else None,
-        "seed": discovery.seed,
-        "seconds": {"propose": _search_seconds(proposed), "race": raced.seconds},
-        "run_dir": str(directory.path),
-    }
-    if not discovery.explore_only:
-        _train(discovery, directory, winner, given, result, watcher, stop)
+    ) as race:
+        baseline = given if discovery.baseline and not discovery.explore_only else None
+        raced: RaceResult | None = None
+        if discovery.config.race.enabled:
+            raced = race.run(contestants, baseline=baseline, to_the_end=not discovery.explore_only)
+        winner = kept or (raced.winner if raced and raced.beats_baseline else contestants[0])
+        result: dict[str, Any] = {
+            "verdict": found.get("verdict"),
+            "advice": found.get("advice"),
+            "order": list(winner),
+            "tied_orders": [list(order) for order in raced.tied if order != winner] if raced and not kept else [],
+            "dependencies": found.get("dependencies", []),
+            "strategy": discovery.search.name,
+            "proposed": proposed.to_dict(),
+            "race": [one.to_dict() for one in raced.contestants] if raced else [],
+            "race_ended": raced.ended if raced else None,
+            "unigram_loss": raced.unigram.loss if raced else None,
+            **(_training_shows(raced, winner, given, kept=kept is not None) if raced else {}),
+            "given_order": list(given),
+            "constraints": discovery.constraints.to_dict() if discovery.constraints else None,
+            "seed": discovery.seed,
+            "seconds": {"propose": _search_seconds(proposed), "race": race.seconds},
+            "run_dir": str(directory.path),
+        }
+        if not discovery.explore_only:
+            orders = list(dict.fromkeys([winner, *([given] if discovery.baseline else [])]))
+            trained = [raced.of(order) if raced else Contestant(order, [], [], None) for order in orders]
+            _finish(discovery, directory, race, trained, result, stop)
     result["seconds"]["total"] = sum(result["seconds"].values())
     return result
 
 
-def answer(
-    found: Mapping[str, Any], raced: RaceResult, finalists: list[Order], given: Order, close: float
-) -> tuple[Order, list[Order]]:
-    """The order, and those that the race could not separate from it.
+def contestants_of(discovery: Discovery, proposed: SearchResult, problem: SearchProblem) -> list[Order]:
+    """The orders that race, and the user's own beside them.
 
-    Where no order is preferred, or nothing was learnt, the given one. Where counting has found the order, the race only
-    chooses among its topological sorts: what takes long to learn may not have been learnt when a race ends.
+    Where no order is preferred, or nothing was learnt, the given one alone. Where counting has found the order, those
+    of the proposals that are topological sorts: no other can be better. Else the given order and its reverse too.
     """
+    found = proposed.details
     verdict = found.get("verdict")
+    proposals = [proposal.order for proposal in proposed.proposals[: discovery.budget.proposals or MOST_PROPOSALS]]
+    given = Order.forward(problem.length)
     if verdict in (NO_ORDER, NOTHING_LEARNT):
-        return given, []
+        return deduplicated([problem.constraints.repaired(given), *discovery.also])
     graph = [TargetDependency.from_dict(row) for row in found.get("dependencies", [])]
     if verdict == ORDER_FOUND and graph and not any(one.found_by == "model" for one in graph):
-        sorts = [one for one in raced.contestants if is_topological(one.order, graph) and not one.diverged]
-        raced = RaceResult(sorts or raced.contestants)
-    winner, *tied = undecided(raced, finalists, close)
-    return winner, tied
+        sorts = [order for order in proposals if is_topological(order, graph)]
+        return deduplicated([*(sorts or proposals), *discovery.also])
+    return deduplicated([*proposals, *beside_proposals(problem, discovery.also)])
 
 
-def undecided(raced: RaceResult, finalists: list[Order], close: float) -> list[Order]:
-    """The orders that the race could not separate from its best, in the sequence of the proposals: they decide then.
-
-    Short trainings on which nothing was learnt yet differ by chance, even if significantly.
-    """
-    first = raced.contestants[0]
-    best = first.losses[-1]
-    within = {
-        contestant.order
-        for contestant in raced.contestants
-        if contestant.left_after == first.left_after
-        and (contestant.tied_with_best or (contestant.losses[-1] <= best * (1 + close) and not first.learnt))
-        and not contestant.diverged
+def _training_shows(raced: RaceResult, winner: Order, given: Order, *, kept: bool) -> dict[str, Any]:
+    """Whether training has shown that the order is better than the given one, and if not, why."""
+    steps = f"{raced.contestants[0].rungs[-1].steps:,} steps"
+    why = None
+    if not raced.beats_baseline:
+        why = f"no order beats the unigram baseline after {steps}: "
+        if raced.overfits:
+            why += "the models overfit. More samples would help, more steps would not"
+        elif raced.ended == "steps spent":
+            why += "the steps are spent. More may help (--set final.training.steps)"
+        else:
+            why += "nothing was learnt. A larger model may help (--set final.model.layers, final.model.width)"
+    elif winner == given or kept:
+        why = "the answer is the given order"
+    elif any(one.order == given for one in raced.contestants) and not raced.separates(winner, given):
+        why = f"its loss after {steps} does not differ significantly from that of the given order"
+    return {
+        "shown_by_training": why is None,
+        "not_shown_because": why,
+        "overfits": raced.overfits,
+        "loss_still_falling": raced.ended == "steps spent" and raced.still_improving,
     }
-    return [order for order in finalists if order in within] or [raced.winner]
 
 
-def _train(
+def _finish(
     discovery: Discovery,
     directory: RunDirectory,
-    winner: Order,
-    given: Order,
+    race: Race,
+    trained: Sequence[Contestant],
     result: dict[str, Any],
-    watcher: Watcher | None,
     stop: StopRequest | None,
 ) -> None:
-    """Train the winner, and the given order beside it; add their evaluations to the result."""
-    runs = [(winner, _WINNER)]
-    if discovery.baseline and given != winner:
-        runs.append((given, _GIVEN))
-    trained = {}
-    for order, name in runs:
-        try:
-            trained[name] = train_and_evaluate(
-                discovery.final_run(order),
-                directory,
-                name=name,
-                on_progress=partial(watcher.progress, TRAININGS[name]) if watcher else None,
-                stop=stop,
-            )
-        except (InputError, Interrupted):
-            raise
-        except GenorderError as error:  # such as a loss that is not a number
+    """Train the winner to its end, and the given order beside it; test both, and add that to the result."""
+    before = race.seconds
+    tested: dict[str, dict[str, Any]] = {}
+    for name, one, end in zip((_WINNER, _GIVEN), trained, race.finish(trained), strict=False):
+        if end["losses"] is None:
             if name == _WINNER:
-                raise
-            result["given_failed"] = str(error)  # which says something of the given order, and not of the winner
-    result |= {name: value for name, value in trained[_WINNER].items() if name != "seconds"}
-    given_result = trained.get(_GIVEN) or (trained[_WINNER] if given == winner else None)
+                raise GenorderError(end["why"])
+            result["given_failed"] = end["why"]  # which says something of the given order, and not of the winner
+            continue
+        curve = [*(loss for rung in one.curves for loss in rung), *end["curve"]]
+        tested[name] = _tested(discovery, directory, race, one, name, curve, stop)
+    race.forget()
+    result |= {name: value for name, value in tested[_WINNER].items() if name != "evaluation_seconds"}
+    given_result = tested.get(_GIVEN) or (tested[_WINNER] if result["order"] == result["given_order"] else None)
     result["given"] = given_result
     result["success_rate_given_order"] = given_result["success_rate"] if given_result else None
     result["seconds"] |= {
-        "train": sum(one["seconds"] for one in trained.values()),
-        "evaluate": sum(one["evaluation_seconds"] for one in trained.values()),
+        "train": race.seconds - before,
+        "evaluate": sum(one["evaluation_seconds"] for one in tested.values()),
     }
+
+
+def _tested(
+    discovery: Discovery,
+    directory: RunDirectory,
+    race: Race,
+    contestant: Contestant,
+    name: str,
+    curve: list[float],
+    stop: StopRequest | None,
+) -> dict[str, Any]:
+    """Save the trained model in the folder `name` of the run directory, and test it."""
+    splits, folder, order = discovery.splits, directory.path / name, contestant.order
+    described = {"order": list(order), "name": name, **discovery.final_run(order).description, "steps": len(curve)}
+
+    def save() -> dict[str, Any]:
+        model = race.trained_model(contestant)
+        saved = SavedModel(model, splits.train.vocabulary, order, splits.input_width, splits.shortest_input)
+        digest = saved.save(folder)
+        write_json_atomic(folder / "training_losses.json", curve)
+        return {"weights_sha256": digest, "steps": len(curve)}
+
+    def test() -> dict[str, Any]:
+        model = load_model(folder, discovery.device).model
+        started = time.monotonic()
+        split = encode(splits.test, input_width=splits.input_width, target_width=splits.target_width)
+        evaluation = evaluate(model, split.to(discovery.device), order, stop=stop)
+        examples = evaluation.examples_in(splits.test.vocabulary.tokens)
+        return {**evaluation.to_dict(), "examples": examples, "evaluation_seconds": time.monotonic() - started}
+
+    saved = directory.journal.run({"job": "save", **described}, f"save {name}", save)
+    if not is_saved(folder):  # somebody has removed it since
+        save()
+    return {**directory.journal.run({"job": "test", **described}, f"evaluate {name}", test), **saved}
 
 
 def new_problem(

@@ -5,16 +5,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
+import torch
+
 from genorder.discovery import Discovery, beside_proposals
 from genorder.errors import InputError
+from genorder.execution import using_threads
 from genorder.fixed_order import seconds_per_step
 from genorder.orders import Order
-from genorder.profiling import race_steps, seconds_per_candidate
+from genorder.profiling import seconds_per_candidate
+from genorder.race import AT_ONCE, expected_steps
 from genorder.search import MOST_PROPOSALS, Budget, OwnModelSearch, PlannedRun, Search, SearchProblem
 
 # What racing saves of scoring, by whether the model is told what comes next: on the safe side of what
 # `genorder bench scoring` gives, since a search also scores families that are smaller or differ less.
 _RACING_SAVES = {True: 20.0, False: 4.0}
+_USUAL_STEPS = 1_250  # of the winner's training; what is learnt slowly takes more
 
 
 @final
@@ -26,6 +31,7 @@ class Estimate:
     step: float  # of proposing, one training step
     steps: int  # of proposing, that are planned
     more_race: float = 0.0  # at most, if the search proposes as many orders as it may
+    slow: float = 0.0  # more, if it is learnt slowly and all steps are taken
 
     @property
     def total(self) -> float:
@@ -37,10 +43,10 @@ class Estimate:
         return self.parts["propose"] - self.step * self.steps
 
     def more(self, runs: Sequence[PlannedRun]) -> float:
-        """How much longer it may take at most, if the trainings of these runs are late to settle and many orders are
-        proposed.
+        """How much longer it may take at most, if the trainings of these runs are late to settle, many orders are
+        proposed, and the winner is learnt slowly.
         """
-        return self.more_race + self.step * sum(run.more_steps for run in runs)
+        return self.more_race + self.slow + self.step * sum(run.more_steps for run in runs)
 
 
 def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
@@ -61,20 +67,27 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
         besides = scoring * sum(run.candidates for run in runs)
     steps = sum(run.steps for run in runs)
     parts = {"propose": step * steps + besides}
-    racer = dataclasses.replace(final, config=discovery.config.race_run())
-    race_step = seconds_per_step(racer, racer.new_model(), budget=1.0)
+    race, training = discovery.config.race, discovery.config.final.training
+    threads = torch.get_num_threads()
+    at_once = min(AT_ONCE, threads) if discovery.device.type == "cpu" else 1
+    with using_threads(max(1, threads // AT_ONCE)):
+        per_step = seconds_per_step(final, final.new_model(), budget=1.0) / at_once
+    most = training.steps
+    usual = min(most, _USUAL_STEPS) if race.enabled else most
     beside = len(beside_proposals(problem, discovery.also))
-    race, longest = (
-        race_step * race_steps(discovery.config.race, problem.count_orders(proposals + beside))
-        for proposals in _proposals(discovery.search, problem, runs)
-    )
-    parts["race"] = race
+    proposals, most_proposals = _proposals(discovery.search, problem, runs)
+
+    def racing(steps: int, proposals: int) -> float:
+        contestants = problem.count_orders(proposals + beside)
+        return per_step * expected_steps(race, steps, contestants) if race.enabled else 0.0
+
+    parts["race"] = racing(usual, proposals)
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
-        parts["train"] = (
-            trainings * final.config.training.steps * seconds_per_step(final, final.new_model(), budget=1.0)
-        )
-    return Estimate(parts, step, steps, more_race=longest - race)
+        share = race.decay_share / (1 + race.decay_share) if race.enabled else 1.0
+        parts["train"] = trainings * share * usual * per_step
+    more_race = racing(usual, most_proposals) - parts["race"]
+    return Estimate(parts, step, steps, more_race, slow=racing(most, proposals) - parts["race"])
 
 
 def _proposals(search: Search, problem: SearchProblem, runs: Sequence[PlannedRun]) -> tuple[int, int]:

@@ -163,7 +163,8 @@ class DiscoveryResult(ModelResult):
                 "order": row["order"],
                 "loss": row["losses"][-1],
                 "standard_error": row["standard_errors"][-1],
-                "rounds": len(row["losses"]),
+                "steps": row["steps"][-1],
+                "success_rate": row["success_rates"][-1],
                 "tied_with_best": row["tied_with_best"],
             }
             for row in self.content["race"]

@@ -23,8 +23,9 @@ SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
 SMALL = {
     **{f"samples.{split}": samples for split, samples in SAMPLES.items()},
     "any_order.training.steps": 5,
-    "race.round_steps": [2, 4], "race.training.batch_size": 8,
-    **{f"race.model.{name}": value for name, value in SMALL_MODEL.items()},
+    "race.first_rung": 2,
+    "final.training.steps": 4,
+    **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 
 

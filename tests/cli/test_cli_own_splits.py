@@ -51,10 +51,11 @@ def test_one_alone(genorder: Genorder) -> None:
 
 
 def test_discover_and_rank(genorder: Genorder) -> None:
-    small = ("--threads", 1, "--set", "race.round_steps=[2]", "--set", "any_order.training.steps=3")
+    short = ("--threads", 1, "--set", "race.first_rung=2", "--set", "final.training.steps=4")
+    small = (*short, "--set", "any_order.training.steps=3")
     genorder("discover", "d.jsonl", *OWN, *small, "--explore-only", "--out", "r")
     assert samples_of("r") == {"train": 400, "validation": 30, "test": 50}
-    ranking = ("--candidates", "forward", "--judge", "race", "--threads", 1, "--set", "race.round_steps=[2]")
+    ranking = ("--candidates", "forward", "--judge", "race", *short)
     (row,) = genorder("rank", "d.jsonl", *OWN[:2], *ranking, "--json").result()["ranking"]
     assert row["samples"] == 30
 

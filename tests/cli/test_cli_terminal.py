@@ -19,7 +19,7 @@ LONGER = {
     "samples.train": 100,  # too few to count what determines the targets: a model trains
     "any_order.training.steps": 60,
     "final.training.steps": 60,
-    "race.round_steps": [20, 20],
+    "race.first_rung": 20,
 }
 LEFT = r"[\d.]+ (s|min \d+ s)"
 
@@ -56,8 +56,8 @@ def test_discover(tmp_path: Path) -> None:
     assert code == 0, "\n".join(lines)
     for stage, detail in (
         ("any-order 1, round 1", r"step \d+/60, loss \d\.\d{4}"),
-        ("race, round 1", r"\d of \d done, loss \d\.\d{4}"),
-        ("training the winner", r"step \d+/60, loss \d\.\d{4}"),
+        ("race, rung 1", r"\d of \d done, step 20, loss \d\.\d{4}"),
+        ("final training", r"1 of 2 done, step \d+, loss \d\.\d{4}"),
     ):
         assert matching(rf"^{stage} ━.*━ {detail} \d:\d\d:\d\d {LEFT} left$", lines), stage
     assert matching(rf"^about {LEFT} left in all$", lines)  # nothing is constructed yet
@@ -70,12 +70,11 @@ def test_discover(tmp_path: Path) -> None:
 
 
 def test_rank_by_race(tmp_path: Path) -> None:
-    judged = ("--judge", "race", "--candidates", "forward,reverse,random:2", "--set", "race.round_steps=[30,60]")
-    code, lines = in_terminal(
-        "rank", *SQUARE_4, "--threads", 1, *changes(EXPLORING), *judged, "--out", tmp_path / "r", width=120
-    )
+    judged = ("--judge", "race", "--candidates", "forward,reverse,random:2")
+    longer = changes({**EXPLORING, "race.first_rung": 30, "final.training.steps": 60})
+    code, lines = in_terminal("rank", *SQUARE_4, "--threads", 1, *longer, *judged, "--out", tmp_path / "r", width=120)
     assert code == 0, "\n".join(lines)
-    assert matching(rf"^race, round 1 ━.* 1 of 4 done, loss \d\.\d{{4}} .* {LEFT} left$", lines)
+    assert matching(rf"^race, rung 1 ━.* 1 of 4 done, step 30, loss \d\.\d{{4}} .* {LEFT} left$", lines)
     assert matching(r"^best so far \(loss \d\.\d{4}\): [\d -]+ \(true indices\)$", lines)
 
 
@@ -95,4 +94,4 @@ def test_elsewhere_the_same_in_lines(genorder: Genorder, monkeypatch: pytest.Mon
     for part in ("screening targets", "constructing greedily", "breaking positions"):
         assert matching(rf"^{part}: \d+ of \d+ done, {LEFT} left, about {LEFT} left in all$", lines), part
     assert matching(rf"^any-order 1, round 1: step 20/60, loss \S+, {LEFT} left, about {LEFT} left in all$", lines)
-    assert matching(rf"^race, round 1: 1 of \d done, loss \S+, best [\d -]+ \(.*\), {LEFT} left, about", lines)
+    assert matching(rf"^race, rung 1: 1 of \d done, step 20, loss \S+, best [\d -]+ \(.*\), {LEFT} left, about", lines)

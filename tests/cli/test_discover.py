@@ -21,15 +21,14 @@ from genorder.tasks import make_task, stored_columns
 SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
 EXPLORING = {
     "samples.train": 300, "samples.validation": 30, "samples.test": 30, "profiler.training.steps": 24,
-    "profiler.training.batch_size": 8, "race.training.batch_size": 8, "race.round_steps": [3, 6],
-    **{f"{part}.model.{name}": value for part in ("profiler", "race") for name, value in SMALL_MODEL.items()},
+    "profiler.training.batch_size": 8, "race.first_rung": 3,
+    "final.training.steps": 24, "final.training.batch_size": 8,
+    **{f"{part}.model.{name}": value for part in ("profiler", "final") for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 FINAL = {
     "any_order.training.steps": 24, "any_order.training.batch_size": 16,
     "any_order.model.width": 16, "any_order.model.hidden": 32,
     "any_order.graph_steps": 8,
-    "final.training.steps": 24, "final.training.batch_size": 8,
-    **{f"final.model.{name}": value for name, value in SMALL_MODEL.items()},
 }  # fmt: skip
 
 
@@ -104,7 +103,7 @@ def test_time_that_is_told(genorder: Genorder) -> None:
     told = [line for line in genorder(*command, "--dry-run").err.splitlines() if "up to" in line]
     assert [line.partition(":")[0] for line in told] == ["if counting is not enough", "total"]
     assert told[0].endswith("any-order 1: 7 candidates, up to 176 steps")
-    more = r"up to .* more if a model must be trained to propose, or many orders race\n"
+    more = r"up to .* more if a model must be trained to propose, many orders race, or learning is slow\n"
     for strategy, runs in (("dependencies", ""), ("any-order", ": 1 run")):
         said = genorder(*command, "--explore-only", "--strategy", strategy, "--out", strategy).err
         assert re.search(rf"{strategy}{runs}; about .* in all \(.*\); {more}", said)
@@ -115,7 +114,7 @@ def test_time_that_is_told(genorder: Genorder) -> None:
 def test_steps_that_are_told(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
     """A rate below 90 % after a training whose loss still fell calls for more of them."""
     shown = genorder(*COMMAND, "--out", "r")
-    assert "final training: 24 steps of 8 samples, 1 layer of width 16\n" in shown.err
+    assert "training: up to 24 steps of 8 samples, 1 layer of width 16\n" in shown.err
     assert f"model in {Path('r').resolve()}/model, trained for 24 steps\n" in shown.err
     hint = "the training loss was still falling after 24 steps: more may help, such as --set final.training.steps=48"
     for falling, rate, hinted in ((True, 0.89, True), (True, 0.9, False), (False, 0.5, False)):
@@ -268,7 +267,8 @@ def test_constraints(genorder: Genorder) -> None:
     result = shown.result()
     assert result["constraints"] == {"keep_first": 1, "keep_last": 0, "groups": 1, "before": [[3, 1], [3, 2]]}
     stages = [row for stage in result["proposed"]["stages"] for row in stage["best"]]
-    for row in (result, *result["race"], *result["proposed"]["proposals"], *stages):
+    raced = [row for row in result["race"] if row["order"] != result["given_order"]]  # which trains along
+    for row in (result, *raced, *result["proposed"]["proposals"], *stages):
         assert row["order"][:2] == [0, 3]
     assert result["success_rate_given_order"] is not None
     assert f"orders that are allowed: {ASKED}" in shown.err
@@ -305,7 +305,7 @@ def test_constraints_that_leave_one_order(genorder: Genorder, strategy: str) -> 
     command = ("discover", *SQUARE_4, *SMALL, "--strategy", strategy, *settings, *one, "--json", "--out", "r")
     result = genorder(*command).result()
     assert result["order"] == [2, 3, 0, 1]
-    assert [row["order"] for row in result["race"]] == [[2, 3, 0, 1]]
+    assert [row["order"] for row in result["race"]] == [[2, 3, 0, 1], [0, 1, 2, 3]]  # the given one trains along
     assert result["given"] is not None
     assert Path("r/report.html").exists()
 
@@ -334,8 +334,8 @@ def test_finished_command_shows_the_same_result_without_work(
 MOMENTS = {
     "after a stage": ("stage", lambda stage: stage.name == "global 1"),
     "in a profiling run": ("progress", lambda stage, _: stage == "global 2"),
-    "in the race": ("race", lambda progress: (progress.round, progress.done) == (1, 1)),
-    "in the final training": ("progress", lambda stage, _: stage == "training the winner"),
+    "in the race": ("race", lambda progress: (progress.rung, progress.done) == (1, 1)),
+    "in the final training": ("race", lambda progress: progress.rung is None),
 }
 
 
@@ -487,23 +487,26 @@ def test_rank_by_a_race(genorder: Genorder) -> None:
     assert [row["rank"] for row in ranking] == list(range(1, len(ranking) + 1))
     assert set(ranking[0]) == {
         "order", "order_in_true_indices", "cost_ratio", "rank", "loss", "standard_error", "tied_with_best", "samples",
-        "losses", "left_after_round", "curves", "finite",
+        "losses", "steps", "left_after_rung", "curves", "finite",
     }  # fmt: skip
-    assert result["round_steps"] == [3, 6]
+    assert result["unigram_loss"] > 0
     assert set(result["seconds"]) == {"race"}
-    in_the_last = [row for row in ranking if row["left_after_round"] is None]
+    in_the_last = [row for row in ranking if row["left_after_rung"] is None]
     assert ranking[: len(in_the_last)] == in_the_last
     assert [row["loss"] for row in in_the_last] == sorted(row["loss"] for row in in_the_last)
     assert ranking[0]["tied_with_best"] is True
     for row in ranking:
-        rounds = 2 if row["left_after_round"] is None else 1
-        assert len(row["losses"]) == len(row["curves"]) == rounds
+        ends = [3, 5, 8, 12, 18, 19]
+        rungs = len(ends) if row["left_after_rung"] is None else row["left_after_rung"] + 1
+        assert row["steps"] == ends[:rungs]
+        assert [len(curve) for curve in row["curves"]] == [3, 2, 3, 4, 6, 1][:rungs]
+        assert len(row["losses"]) == rungs
         assert row["loss"] == row["losses"][-1]
         assert row["samples"] == 30
         assert row["finite"] is True
     true = [tuple(row["order_in_true_indices"]) for row in ranking]
     assert {(0, 1, 2, 3), (3, 2, 1, 0)} <= set(true)
-    assert "race, round 1: " in shown.err
+    assert "race, rung 1: " in shown.err
     again = genorder(*RANK, "--candidates", "forward,reverse,random:3", "--out", "r")
     assert len(again.out.splitlines()) == 1 + len(ranking)
     assert Path("r/ranking.csv").read_text().count("\n") == 1 + len(ranking)
@@ -511,8 +514,9 @@ def test_rank_by_a_race(genorder: Genorder) -> None:
 
 def test_a_race_ranks_forward_before_reverse(genorder: Genorder) -> None:
     learning = {
-        "samples.train": 4000, "race.round_steps": [300], "race.training.batch_size": 32, "race.model.width": 32,
-        "race.model.feedforward": 64, "race.training.learning_rate": 0.005,
+        "samples.train": 4000, "samples.validation": 200, "race.first_rung": 240, "final.training.steps": 300,
+        "final.training.batch_size": 32, "final.training.learning_rate": 0.005, "final.model.width": 32,
+        "final.model.feedforward": 64,
     }  # fmt: skip
     command = (*RANK, *changes(learning), "--task", "relu", "--candidates", "reverse,forward", "--json")
     first, last = genorder(*command).result()["ranking"]

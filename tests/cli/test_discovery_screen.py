@@ -78,7 +78,7 @@ def test_the_race_is_named_where_it_decided(capsys: pytest.CaptureFixture[str]) 
     other = with_result(run, proposed={**run.result["proposed"], "proposals": proposals}, tied_orders=[[0, 1, 2]])
     said = lines_of(other, capsys)
     assert "the race preferred it to the order that the search put first" in said
-    assert "the race could not separate it from these, so the search's ranking decided: 2 0 1" in said
+    assert "the race could not separate it from these: 2 0 1" in said
     searched = with_result(run, race=run.result["race"][::-1], proposed=other.result["proposed"])
     assert "race" not in " ".join(lines_of(searched, capsys)).replace("time: propose 4.0 s, race 5.0 s", "")
 

@@ -16,6 +16,7 @@ def test_rates_and_times_are_those_of_all_pairs_of_samples_screened(
 ) -> None:
     monkeypatch.setattr(screen, "_ENTRIES", 4_000)  # 1,000 of 8,000 pairs, by the least that is taken
     monkeypatch.setattr(screen, "_CHUNK", 700)
+    monkeypatch.setattr(screen, "_FEW_SAME", 100)
     rng = np.random.default_rng(tokens)
     inputs_NW = rng.integers(4, size=(2_000, 3))
     noisy_N = np.where(rng.random(2_000) < 0.2, inputs_NW[:, 0] % 2, rng.integers(tokens, size=2_000))

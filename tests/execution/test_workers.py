@@ -3,15 +3,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import worker_jobs
 
 from genorder.errors import GenorderError, InputError, Interrupted
-from genorder.execution import StopRequest, map_jobs
+from genorder.execution import StopRequest, Workers
 
 
 @pytest.fixture(autouse=True)
@@ -33,84 +34,148 @@ def gone(process: int, patience: float = 10.0) -> bool:
     return False
 
 
+def mapped(
+    work: Any, jobs: Sequence[Any], *, workers: int, threads: int = 1, stop: StopRequest | None = None
+) -> list[tuple[int, Any]]:
+    with Workers(workers, threads) as pool:
+        return list(pool.map(work, jobs, stop=stop))
+
+
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_the_same_results_whatever_the_number_of_workers(workers: int) -> None:
     jobs = [5, 0, 3, 3, -2, 7, 1]
-    found = dict(map_jobs(worker_jobs.square, jobs, workers=workers, threads=1))
+    found = dict(mapped(worker_jobs.square, jobs, workers=workers))
     assert found == {index: number * number for index, number in enumerate(jobs)}
 
 
 def test_one_worker_takes_jobs_in_their_sequence() -> None:
-    assert list(map_jobs(worker_jobs.square, [3, 1, 2], workers=1, threads=1)) == [(0, 9), (1, 1), (2, 4)]
+    assert mapped(worker_jobs.square, [3, 1, 2], workers=1) == [(0, 9), (1, 1), (2, 4)]
 
 
 @pytest.mark.parametrize("workers", [1, 4])
 def test_no_jobs(workers: int) -> None:
-    assert list(map_jobs(worker_jobs.square, [], workers=workers, threads=1)) == []
+    assert mapped(worker_jobs.square, [], workers=workers) == []
 
 
 def test_threads_are_set_in_this_process_while_it_works() -> None:
     before = torch.get_num_threads()
-    results = list(map_jobs(worker_jobs.threads_and_process, [0.0], workers=1, threads=before + 1))
+    results = mapped(worker_jobs.threads_and_process, [0.0], workers=1, threads=before + 1)
     assert results == [(0, (before + 1, os.getpid()))]
 
 
-def test_workers_are_processes_with_their_own_threads_that_end_with_the_map() -> None:
-    results = map_jobs(worker_jobs.threads_and_process, [0.0, 0.0, 60.0], workers=2, threads=3)
-    first = [next(results)[1] for _ in range(2)]
-    assert isinstance(results, Generator)
-    results.close()  # as happens when its user fails
+def test_workers_are_processes_with_their_own_threads_that_end_with_the_block() -> None:
+    with Workers(2, 3) as pool:
+        results = pool.map(worker_jobs.threads_and_process, [0.0, 0.0, 60.0])
+        first = [next(results)[1] for _ in range(2)]  # as happens when its user fails
     processes = {process for _, process in first}
     assert {threads for threads, _ in first} == {3}
     assert os.getpid() not in processes
     assert all(gone(process) for process in processes)
 
 
+def test_the_same_processes_do_a_second_map() -> None:
+    with Workers(2, 1) as pool:
+        first, second = (
+            {process for _, (_, process) in pool.map(worker_jobs.threads_and_process, [0.0] * jobs)} for jobs in (6, 4)
+        )
+        assert dict(pool.map(worker_jobs.square, [3, 4])) == {0: 9, 1: 16}
+    assert second <= first
+    assert len(first) <= 2
+
+
+def test_a_map_that_was_given_up_does_not_answer_the_next() -> None:
+    with Workers(2, 1) as pool:
+        given_up = pool.map(worker_jobs.square, [1, 2, 3, 4])
+        next(given_up)
+        given_up.close()  # type: ignore[attr-defined]
+        assert dict(pool.map(worker_jobs.square, [10, 20, 30])) == {0: 100, 1: 400, 2: 900}
+
+
+def test_processes_are_added_when_a_later_map_has_more_jobs() -> None:
+    with Workers(2, 1) as pool:
+        ((_, (_, alone)),) = pool.map(worker_jobs.threads_and_process, [0.0])
+        both = {process for _, (_, process) in pool.map(worker_jobs.threads_and_process, [0.0, 0.0])}
+    assert alone in both
+    assert len(both) == 2
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_a_job_reports_is_told_in_its_sequence_before_its_result(workers: int) -> None:
+    jobs, told = [3, 0, 2, 1], list[tuple[int, Any]]()
+    with Workers(workers, 1) as pool:
+        for index, result in pool.map(
+            worker_jobs.count_up_to, jobs, on_report=lambda index, value: told.append((index, value))
+        ):
+            assert [value for job, value in told if job == index] == list(range(1, result + 1))
+    assert sorted(told) == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2), (3, 1)]
+
+
+def test_a_job_in_this_process_is_given_the_stop_request() -> None:
+    def given(job: None, *, report: Any, stop: StopRequest | None) -> StopRequest | None:
+        return stop
+
+    stop = StopRequest()
+    with Workers(1, 1) as pool:
+        ((_, received),) = pool.map(given, [None], stop=stop)
+    assert received is stop
+
+
 def test_a_killed_worker_costs_one_job_which_is_run_again(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     jobs = [(3, ""), (4, str(marker)), (5, ""), (6, "")]
-    found = dict(map_jobs(worker_jobs.die_once, jobs, workers=2, threads=1))
+    found = dict(mapped(worker_jobs.die_once, jobs, workers=2))
     assert found == {0: 9, 1: 16, 2: 25, 3: 36}
     assert marker.exists()
 
 
 def test_a_worker_killed_while_idle_is_replaced() -> None:
-    results = map_jobs(worker_jobs.threads_and_process, [0.0, 0.0, 0.0], workers=2, threads=1)
-    found = dict([next(results)])
-    # It has answered, and stands idle until the next result is asked for.
-    os.kill(next(iter(found.values()))[1], signal.SIGKILL)
-    time.sleep(0.3)  # until its end of the pipe is closed
-    found.update(results)
+    with Workers(2, 1) as pool:
+        results = pool.map(worker_jobs.threads_and_process, [0.0, 0.0, 0.0])
+        found = dict([next(results)])
+        # It has answered, and stands idle until the next result is asked for.
+        os.kill(next(iter(found.values()))[1], signal.SIGKILL)
+        time.sleep(0.3)  # until its end of the pipe is closed
+        found.update(results)
     assert sorted(found) == [0, 1, 2]
+
+
+def test_a_worker_killed_between_two_maps_is_replaced() -> None:
+    with Workers(2, 1) as pool:
+        for _, (_, process) in list(pool.map(worker_jobs.threads_and_process, [0.0, 0.0])):
+            if not gone(process, 0.0):
+                os.kill(process, signal.SIGKILL)
+        time.sleep(0.3)
+        assert dict(pool.map(worker_jobs.square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
 
 
 def test_a_job_that_always_kills_its_worker_fails_the_run(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
     with pytest.raises(GenorderError, match="job 1 of 1 ended its worker process 3 times; is there enough memory"):
-        list(map_jobs(worker_jobs.die_always, [str(marker)], workers=2, threads=1))
+        mapped(worker_jobs.die_always, [str(marker)], workers=2)
     assert marker.read_text() == "xxx"
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_input_error_stays_one(workers: int) -> None:
     with pytest.raises(InputError, match=r"^entry 3 is broken$"):
-        list(map_jobs(worker_jobs.fail, ["input"], workers=workers, threads=1))
+        mapped(worker_jobs.fail, ["input"], workers=workers)
 
 
 def test_what_else_a_job_raises_is_told() -> None:
     with pytest.raises(ZeroDivisionError):
-        list(map_jobs(worker_jobs.fail, ["none", "other"], workers=1, threads=1))
+        mapped(worker_jobs.fail, ["none", "other"], workers=1)
     with pytest.raises(GenorderError, match=r"a worker failed: ZeroDivisionError: division by zero$"):
-        list(map_jobs(worker_jobs.fail, ["other"], workers=2, threads=1))
+        mapped(worker_jobs.fail, ["other"], workers=2)
 
 
 def test_a_stop_is_heeded_between_jobs() -> None:
     stop = StopRequest()
-    results = map_jobs(worker_jobs.square, [1, 2, 3], workers=1, threads=1, stop=stop)
-    assert next(results) == (0, 1)
-    stop.requested = True
-    with pytest.raises(Interrupted, match="stopped after 1 of 3 jobs; the same command continues from there"):
-        next(results)
+    with Workers(1, 1) as pool:
+        results = pool.map(worker_jobs.square, [1, 2, 3], stop=stop)
+        assert next(results) == (0, 1)
+        stop.requested = True
+        with pytest.raises(Interrupted, match="stopped after 1 of 3 jobs; the same command continues from there"):
+            next(results)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -119,7 +184,7 @@ def test_a_stop_before_the_first_job(tmp_path: Path, workers: int) -> None:
     stop.requested = True
     marker = tmp_path / "marker"
     with pytest.raises(Interrupted, match="stopped after 0 of 2 jobs"):
-        list(map_jobs(worker_jobs.die_always, [str(marker)] * 2, workers=workers, threads=1, stop=stop))
+        mapped(worker_jobs.die_always, [str(marker)] * 2, workers=workers, stop=stop)
     assert not marker.exists()
 
 
@@ -134,7 +199,7 @@ def test_a_stop_ends_workers_in_the_midst_of_their_jobs(tmp_path: Path) -> None:
     started = time.monotonic()
     stop: StopRequest = WhenStarted()  # type: ignore[assignment]
     with pytest.raises(Interrupted, match="stopped after 0 of 1 jobs"):
-        list(map_jobs(worker_jobs.touch_and_sleep, [str(marker)], workers=2, threads=1, stop=stop))
+        mapped(worker_jobs.touch_and_sleep, [str(marker)], workers=2, stop=stop)
     assert time.monotonic() - started < 40
     assert gone(int(marker.read_text()))
 
@@ -143,10 +208,12 @@ def test_a_program_without_a_guard_runs_once(tmp_path: Path) -> None:
     """Fresh processes import the main program to find what it defines; nothing of ours is defined there."""
     program = tmp_path / "program.py"
     program.write_text(
-        "import operator\n"
-        "from genorder.execution.workers import map_jobs\n"
-        "print(sorted(map_jobs(operator.neg, [1, 2], workers=2, threads=1)), flush=True)\n"
+        "import worker_jobs\n"
+        "from genorder.execution.workers import Workers\n"
+        "with Workers(2, 1) as pool:\n"
+        "    print(sorted(pool.map(worker_jobs.square, [1, 2])), flush=True)\n"
         "print(__name__, __file__)\n"
     )
-    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120)
-    assert (done.stdout, done.stderr) == (f"[(0, -1), (1, -2)]\n__main__ {program}\n", "")
+    found = {**os.environ, "PYTHONPATH": str(Path(worker_jobs.__file__).parent)}
+    done = subprocess.run([sys.executable, str(program)], capture_output=True, text=True, timeout=120, env=found)
+    assert (done.stdout, done.stderr) == (f"[(0, 1), (1, 4)]\n__main__ {program}\n", "")

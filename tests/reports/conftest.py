@@ -71,5 +71,5 @@ def interrupted(runs: Path, discovery: Path) -> Path:
     shutil.copytree(discovery, path)
     (path / "result.json").unlink()
     (path / "report.html").unlink()
-    (path / "progress.json").write_text(json.dumps({"stage": "race", "round": 2, "jobs": 1, "of": 3}))
+    (path / "progress.json").write_text(json.dumps({"stage": "race", "rung": 2, "step": 9, "jobs": 1, "of": 3}))
     return path

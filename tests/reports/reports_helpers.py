@@ -19,13 +19,13 @@ HOSTILE_NAME = "<img src=x onerror=alert(1)>.jsonl"
 SMALL_MODEL = ("layers=1", "heads=2", "width=16", "feedforward=32")
 FEW = ("samples.train=300", "samples.validation=20", "samples.test=30")
 EXPLORING = (
-    *FEW, "profiler.training.steps=8", "profiler.training.batch_size=8", "race.training.batch_size=8",
-    "race.round_steps=[3,6]", *(f"{part}.model.{size}" for part in ("profiler", "race") for size in SMALL_MODEL),
+    *FEW, "profiler.training.steps=8", "profiler.training.batch_size=8",
+    "race.first_rung=3", "final.training.steps=8", "final.training.batch_size=8",
+    *(f"{part}.model.{size}" for part in ("profiler", "final") for size in SMALL_MODEL),
 )  # fmt: skip
 FINAL = (
     "any_order.training.steps=24", "any_order.training.batch_size=16", "any_order.model.width=16",
-    "any_order.model.hidden=32", "any_order.graph_steps=8", "final.training.steps=8",
-    "final.training.batch_size=8", *(f"final.model.{size}" for size in SMALL_MODEL),
+    "any_order.model.hidden=32", "any_order.graph_steps=8",
 )  # fmt: skip
 FIXED = (*FEW, "training.batch_size=8", *(f"model.{size}" for size in SMALL_MODEL))
 
@@ -53,13 +53,16 @@ def write_hostile_data(folder: Path) -> Path:
 def known_run(**changes: Any) -> ReportedRun:
     """A discovery of three targets, of numbers that can be checked by hand; columns 0, 1, 2 are the true 2, 0, 1."""
     raced = [
-        {"order": [1, 2, 0], "losses": [0.5, 0.1], "standard_errors": [0.05, 0.01], "left_after_round": None,
-         "tied_with_best": True, "diverged": False, "curves": [[3.0, 1.0], [3.0, 2.0, 1.0, 0.5]], "cost_ratio": 1.0,
+        {"order": [1, 2, 0], "steps": [2, 4], "losses": [0.5, 0.1], "standard_errors": [0.05, 0.01],
+         "success_rates": [0.1, 0.9], "left_after_rung": None,
+         "tied_with_best": True, "diverged": False, "curves": [[3.0, 1.0], [1.0, 0.5]], "cost_ratio": 1.0,
          "order_in_true_indices": [0, 1, 2]},
-        {"order": [0, 1, 2], "losses": [2.0], "standard_errors": [0.1], "left_after_round": 0,
+        {"order": [0, 1, 2], "steps": [2], "losses": [2.0], "standard_errors": [0.1], "success_rates": [0.0],
+         "left_after_rung": 0,
          "tied_with_best": False, "diverged": False, "curves": [[3.0, 2.0]], "cost_ratio": 1.5,
          "order_in_true_indices": [2, 0, 1]},
-        {"order": [2, 1, 0], "losses": [None], "standard_errors": [None], "left_after_round": 0,
+        {"order": [2, 1, 0], "steps": [2], "losses": [None], "standard_errors": [None], "success_rates": [0.0],
+         "left_after_rung": 0,
          "tied_with_best": False, "diverged": True, "curves": [[]], "cost_ratio": 2.0,
          "order_in_true_indices": [1, 0, 2]},
     ]  # fmt: skip
@@ -97,7 +100,7 @@ def known_run(**changes: Any) -> ReportedRun:
     config = {
         "verb": "discover", "seed": 7, "search": {"restarts": 2},
         "data": {"task": "relu", "length": "3", "samples": {"train": 5000}, "fingerprint": "f"},
-        "config": {"race": {"round_steps": [2, 4]}},
+        "config": {"race": {"first_rung": 2}},
     }  # fmt: skip
     known = ReportedRun(
         path=Path("runs/known"), state="finished", failure=None, config=config, result=result, jobs=[], progress=None,
@@ -148,7 +151,7 @@ def of_an_earlier_version(run: ReportedRun) -> ReportedRun:
         {name: value for name, value in row.items() if name not in evidence} for row in details.get("dependencies", [])
     ]
     proposed = {**result["proposed"], "details": {**details, "dependencies": rows}}
-    return dataclasses.replace(run, result={**result, "proposed": proposed, "race_overruled": False})
+    return dataclasses.replace(run, result={**result, "proposed": proposed})
 
 
 def with_result(run: ReportedRun, **changes: Any) -> ReportedRun:

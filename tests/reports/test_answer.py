@@ -37,11 +37,11 @@ def test_a_discovery_gives_its_rates() -> None:
 
 def test_an_exploration_gives_the_race() -> None:
     found = answer(explored(known_run()))
-    assert found.sentence.endswith("It wins the race of short trainings; no model was trained to the end.")
+    assert found.sentence.endswith("It wins the race; no model was trained to the end.")
     assert found.evidence[:3] == [
-        "this order: validation loss 0.1 ± 0.01 after 4 steps",
-        "given order: validation loss 2 ± 0.1 after 2 steps",
-        "its reverse: diverged after 2 steps",
+        "this order: validation loss 0.1 ± 0.01 after 4 steps of the race",
+        "given order: validation loss 2 ± 0.1 after 2 steps of the race",
+        "its reverse: diverged after 2 steps of the race",
     ]
 
 
@@ -196,12 +196,10 @@ def test_caveats() -> None:
     assert "One model was read" in caveats(one)[0]
 
 
-def test_a_race_that_was_overruled_is_told() -> None:
-    run = known_run()
-    overruled = with_result(run, race_overruled=True)
-    best = number(run.result["race"][0]["losses"][-1])
-    assert f"its best loss, {best} in another order, is far above the 0.2 that" in " ".join(caveats(overruled))
-    assert "The search decided, not the race" in answer(explored(overruled)).sentence
+def test_what_training_does_not_show_is_told() -> None:
+    unshown = with_result(known_run(), not_shown_because="the models overfit")
+    assert "Not shown by training: the models overfit." in caveats(unshown)
+    assert not any("Not shown" in caveat for caveat in caveats(known_run()))
 
 
 def test_wording() -> None:
@@ -222,7 +220,8 @@ def test_wording() -> None:
 @pytest.mark.parametrize(
     ("progress", "said"),
     [
-        ({"stage": "race", "round": 1, "jobs": 2, "of": 3}, "race, round 1: 2 of 3 done"),
+        ({"stage": "race", "rung": 1, "step": 9, "jobs": 2, "of": 3}, "race, rung 1, step 9: 2 of 3 done"),
+        ({"stage": "race", "rung": None, "step": 9, "jobs": 0, "of": 2}, "final training, step 9: 0 of 2 done"),
         (
             {"stage": "a\x1bb", "step": 3, "steps": 9, "loss": 0.5, "seconds": 61},
             "a\\u001bb: step 3 of 9, loss 0.5000, 1 min 1 s",

@@ -17,7 +17,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.reports import board as board_module
 from genorder.reports.board import Board, complete_board, require_tensorboard, smoothed
 from genorder.search import Proposal, Stage
@@ -74,13 +74,12 @@ def test_discovery(runs: Path) -> None:
         (number, pytest.approx(stage["best"][0]["loss"])) for number, stage in enumerate(stages, start=1)
     ]
     assert re.fullmatch(r" {4}global 1: [\d -]+", texts(out / "tensorboard" / "search")[0])
-    raced = {name: tags for name, tags in found.items() if re.match(r"race, round \d, ", name)}
-    assert len(raced) == sum(len(row["losses"]) for row in result["race"])
+    raced = {name: tags for name, tags in found.items() if name.startswith("race, ")}
+    assert len(raced) == len(result["race"])
     given = next(row for row in result["race"] if row["order"] == [0, 1, 2, 3])
-    for number, (curve, loss) in enumerate(zip(given["curves"], given["losses"], strict=True), start=1):
-        assert raced[f"race, round {number}, given order"][LOSS] == about(smoothed(curve))
-        assert raced[f"race, round {number}, given order"][VALIDATION] == [(len(curve), pytest.approx(loss))]
-    assert len(found["race, round 1"][BEST]) == len(result["race"])
+    assert [step for step, _ in raced["race, given order"][LOSS]][: len(given["steps"])] == given["steps"]
+    validated = raced["race, given order"][VALIDATION]
+    assert validated[: len(given["steps"])] == about(list(zip(given["steps"], given["losses"], strict=True)))
 
 
 def test_a_model_that_was_not_tested(runs: Path) -> None:
@@ -102,7 +101,7 @@ def test_a_finished_run_gets_its_board_later_and_the_result_is_the_same(runs: Pa
     genorder(*command, "--out", runs / "later", "--tensorboard", settings=(*EXPLORING, *FINAL))
     first, later = (read(runs / name / "tensorboard") for name in ("board", "later"))
     told_only = [name for name in first if name not in later]
-    assert all(re.fullmatch(r"(global|local) .*|race, round \d", name) for name in told_only), told_only
+    assert all(re.fullmatch(r"(global|local) .*", name) for name in told_only), told_only
     assert {name: first[name] for name in later} == later
     weights = [json.loads((runs / name / "result.json").read_text())["weights_sha256"] for name in ("board", "later")]
     assert weights[0] == weights[1]
@@ -124,7 +123,7 @@ def test_train_and_rank(runs: Path) -> None:
     assert found["ranking"][f"{VALIDATION} by rank"] == [(row["rank"], pytest.approx(row["loss"])) for row in ranking]
     genorder(*rank, "--judge", "race", "--out", runs / "brr", settings=EXPLORING)
     found = read(runs / "brr" / "tensorboard")
-    assert sum(bool(re.match("race, round 1, (given )?order", name)) for name in found) == 4
+    assert sum(bool(re.match("race, (given )?order", name)) for name in found) == 4
     assert len(found["ranking"][f"{VALIDATION} by rank"]) == 4
 
 
@@ -196,8 +195,8 @@ def test_names_of_folders_stay_inside(tmp_path: Path) -> None:
         for order in (long, Order(long.indices[:-2] + long.indices[:-3:-1])):
             board.race(
                 RaceProgress(
-                    round=0, done=1, total=1, order=order, repeat=1, curve=[1.0], loss=float("inf"), best=order,
-                    best_loss=float("inf"), seconds_left=0.0,
+                    rung=0, done=1, total=1, order=order, repeat=1, step=1, curve=[1.0], loss=float("inf"), best=order,
+                    best_loss=float("inf"), seconds_left=0.0, finished=True,
                 )
             )  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["b"]

@@ -89,7 +89,7 @@ def test_every_verb_leaves_a_report(kind: str, request: pytest.FixtureRequest) -
 def test_an_unfinished_run_says_how_far_it_is(interrupted: Path) -> None:
     text = Elements(run_page(read_run(interrupted))).text
     assert "This run was interrupted before its end" in text
-    assert "race, round 2: 1 of 3 done" in text
+    assert "race, rung 2, step 9: 1 of 3 done" in text
     written = write_report(interrupted)
     assert written == interrupted / "report.html"
     written.unlink()

@@ -145,7 +145,7 @@ def test_a_browser_that_goes_away_is_no_error(
 
 @pytest.mark.parametrize("end", ["result.json", "failure.json"])
 def test_an_ended_run_is_not_under_way(tmp_path: Path, end: str) -> None:
-    (tmp_path / "progress.json").write_text('{"stage": "race", "round": 1, "jobs": 2, "of": 3}')
+    (tmp_path / "progress.json").write_text('{"stage": "race", "rung": 1, "step": 9, "jobs": 2, "of": 3}')
     assert run_state(tmp_path)["told"]
     (tmp_path / end).write_text("{}")
     assert run_state(tmp_path)["told"] == ""
@@ -159,9 +159,9 @@ def test_progress_that_cannot_be_read_is_left_out(tmp_path: Path, content: str) 
 
 def test_the_state_changes_with_the_run(tmp_path: Path) -> None:
     before = run_state(tmp_path)
-    (tmp_path / "progress.json").write_text('{"stage": "race", "round": 1, "jobs": 2, "of": 3}')
+    (tmp_path / "progress.json").write_text('{"stage": "race", "rung": 1, "step": 9, "jobs": 2, "of": 3}')
     told = run_state(tmp_path)
     assert told["version"] == before["version"]
-    assert told["told"] == "race, round 1: 2 of 3 done"
+    assert told["told"] == "race, rung 1, step 9: 2 of 3 done"
     (tmp_path / "result.json").write_text("{}")
     assert run_state(tmp_path)["version"] != before["version"]

@@ -116,9 +116,9 @@ def test_ranking_of_a_race() -> None:
     table = ranking_table(known_run())
     assert table is not None
     assert table.rows == [
-        (1, "y1 y2 y0", "found", 0.1, 0.01, True, 2, "0-2", 1.0),
-        (2, "y0 y1 y2", "given", 2.0, 0.1, False, 1, "2 0 1", 1.5),
-        (3, "y2 y1 y0", "given, reversed", None, None, False, 1, "1 0 2", 2.0),
+        (1, "y1 y2 y0", "found", 0.1, 0.01, True, 4, "0-2", 1.0),
+        (2, "y0 y1 y2", "given", 2.0, 0.1, False, 2, "2 0 1", 1.5),
+        (3, "y2 y1 y0", "given, reversed", None, None, False, 2, "1 0 2", 2.0),
     ]
 
 
@@ -134,12 +134,11 @@ def test_a_long_ranking_is_cut_and_says_so() -> None:
 
 def test_curves() -> None:
     curves = race_curves(known_run())
-    assert [(curve.name, curve.round, curve.steps, curve.losses) for curve in curves] == [
-        ("1: found", 0, [1, 2], [3.0, 1.0]),
-        ("1: found", 1, [1, 2, 3, 4], [3.0, 2.0, 1.0, 0.5]),
-        ("2: given", 0, [1, 2], [3.0, 2.0]),
+    assert [(curve.name, curve.steps, curve.losses) for curve in curves] == [
+        ("1: found", [1, 2, 3, 4], [3.0, 1.0, 1.0, 0.5]),
+        ("2: given", [1, 2], [3.0, 2.0]),
     ]
-    assert curve_table(curves).rows[1] == ("1: found", 2, 4, 3.0, 2.0, 1.0, 0.5)
+    assert curve_table(curves).rows[0] == ("1: found", 4, 3.0, 1.0, 1.0, 0.5)
     (final,) = training_curves(known_run())
     assert (final.name, final.losses[0], final.losses[-1]) == ("found order", 10.0, 1.0)
 
@@ -245,6 +244,6 @@ def test_the_oracle_has_columns_of_its_own_until_a_search_is_finished() -> None:
 def test_configuration_and_command() -> None:
     table = configuration_table(known_run())
     assert ("data.samples.train", "5000") in table.rows
-    assert ("race.round_steps", "[2, 4]") in table.rows
+    assert ("race.first_rung", "2") in table.rows
     assert command(known_run()) == "genorder discover 'my data.jsonl'"
     assert command(known_run(starts=[])) is None

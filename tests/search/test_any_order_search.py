@@ -30,7 +30,7 @@ from genorder.data import EncodedDataset
 from genorder.errors import InputError, Interrupted
 from genorder.orders import Order, cost_ratio
 from genorder.profiling import AnyOrderConfig
-from genorder.profiling.blind import blind_loss
+from genorder.profiling.unigram import unigram_loss
 from genorder.search import AnyOrder, Budget, SearchResult
 from genorder.search import rounds as trainings
 from genorder.search.any_order import _agreement
@@ -82,14 +82,14 @@ def test_a_blind_guess_knows_the_frequencies_of_training() -> None:
     rng = np.random.default_rng(0)
     train = columns_of(rng.integers(300, size=(50_000, 2)))
     for samples in (2, 100):
-        blind = blind_loss(train, columns_of(rng.integers(300, size=(samples, 2))))
+        blind = unigram_loss(train, columns_of(rng.integers(300, size=(samples, 2))))
         assert blind == pytest.approx(np.log(300), rel=0.02)
-    assert blind_loss(train, columns_of(np.full((3, 2), 999))) > np.log(300)  # never seen, and yet not impossible
+    assert unigram_loss(train, columns_of(np.full((3, 2), 999))) > np.log(300)  # never seen, and yet not impossible
     constant = np.full((5, 2), 7)
-    assert blind_loss(columns_of(constant), columns_of(constant)) == 0
-    assert blind_loss(train, columns_of(constant)) > 1
+    assert unigram_loss(columns_of(constant), columns_of(constant)) == 0
+    assert unigram_loss(train, columns_of(constant)) > 1
     short = columns_of(constant, np.array([1, 1, 1, 1, 1]))
-    assert blind_loss(columns_of(np.array([[7, 1], [7, 2]])), short) == 0
+    assert unigram_loss(columns_of(np.array([[7, 1], [7, 2]])), short) == 0
 
 
 def test_it_is_settled_when_no_target_can_be_misplaced_or_nothing_more_is_learnt() -> None:

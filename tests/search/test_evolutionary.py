@@ -19,7 +19,7 @@ from genorder.search.pmx import partially_mapped
 from genorder.seeding import numpy_generator
 from genorder.store import Journal
 
-RACE = import_module("genorder.profiling.race")  # the package has the function under this name
+RACE = import_module("genorder.race.race")
 MakeProblem = Callable[..., SearchProblem]
 
 
@@ -177,10 +177,10 @@ def test_interrupted_separate_trainings_continue(
     done: list[tuple[int, ...]] = []
     original, stop = RACE.run_job, StopRequest()
 
-    def counted(job: Any, **_: Any) -> Any:
+    def counted(job: Any, **options: Any) -> Any:
         done.append((job.seed, *job.order))
         stop.requested = len(done) == jobs
-        return original(job)
+        return original(job, **{**options, "stop": None})  # stops are heeded between jobs too
 
     monkeypatch.setattr(RACE, "run_job", counted)
     with pytest.raises(Interrupted):

@@ -17,6 +17,22 @@ def test_warms_up_to_the_peak_then_decays_to_zero() -> None:
     assert rates[100] == 0
 
 
+def test_the_rate_may_be_stable_before_it_decays() -> None:
+    rates = [config(stable_steps=60).learning_rate_at(step) for step in range(101)]
+    assert rates[:10] == pytest.approx([0.04 * number for number in range(1, 11)])
+    assert set(rates[9:61]) == {0.4}
+    assert rates[60:] == pytest.approx([0.4 * (100 - step) / 40 for step in range(60, 101)])
+    assert {config(stable_steps=100).learning_rate_at(step) for step in range(10, 100)} == {0.4}
+
+
+def test_stable_steps_count_from_the_first_step() -> None:
+    """The warm-up is a part of them."""
+    shorter = config(stable_steps=5)
+    assert [shorter.learning_rate_at(step) for step in range(100)] == [
+        config().learning_rate_at(step) for step in range(100)
+    ]
+
+
 def test_without_warm_up_the_first_step_has_the_peak() -> None:
     assert config(warmup_steps=0).learning_rate_at(0) == 0.4
     assert config(warmup_steps=0).learning_rate_at(50) == pytest.approx(0.2)
@@ -49,6 +65,7 @@ def test_defaults_are_those_of_adamw_in_the_paper() -> None:
         {"learning_rate": float("nan")},
         {"learning_rate": float("inf")},
         {"warmup_steps": -1},
+        {"stable_steps": -1},
         {"beta1": 1},
         {"beta2": -0.1},
         {"weight_decay": -1},

@@ -10,10 +10,11 @@ from typing import Any, final
 import torch
 
 from genorder.data import encode_for_exploring
-from genorder.execution import map_jobs
+from genorder.execution import Workers
 from genorder.orders import Order, random_orders
 from genorder.presets import cpu_exploration
-from genorder.profiling.race_jobs import RaceJob, keep_data, run_job
+from genorder.race.jobs import RaceJob, keep_data, run_job
+from genorder.race.rules import Recipe
 from genorder.seeding import numpy_generator
 from genorder.tasks import make_task, task_splits
 
@@ -42,7 +43,7 @@ class WorkersRow:
 
 
 def bench_workers(device: torch.device, on_row: Callable[[WorkersRow], None] = lambda row: None) -> list[WorkersRow]:
-    """Eight jobs of a race's first round, the start of the processes included."""
+    """Eight jobs of a race's first rung, the start of the processes included."""
     threads = max(2, torch.get_num_threads())
     rows = []
     for length in _LENGTHS:
@@ -69,11 +70,16 @@ def _jobs(length: int, device: torch.device) -> list[RaceJob]:
     train, validation = encode_for_exploring(splits, device)
     data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
     orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
-    race = cpu_exploration().race
-    return [RaceJob(data, digest, device.type, order.indices, race.model, race.training, _STEPS, 0) for order in orders]
+    final = cpu_exploration().final
+    training = final.training.model_copy(update={"steps": _STEPS, "stable_steps": _STEPS})
+    recipe = Recipe(model=final.model, training=training)
+    return [RaceJob(data, digest, device.type, order.indices, recipe, seed) for seed, order in enumerate(orders)]
 
 
 def _seconds(jobs: list[RaceJob], *, workers: int, threads: int) -> float:
+    for job in jobs:
+        job.checkpoints.delete()
     started = time.perf_counter()
-    list(map_jobs(run_job, jobs, workers=workers, threads=threads))
+    with Workers(workers, threads) as pool:
+        list(pool.map(run_job, jobs))
     return time.perf_counter() - started

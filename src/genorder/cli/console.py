@@ -20,7 +20,7 @@ from genorder.reports.wording import listed, target_name
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
-    from genorder.profiling import RaceProgress
+    from genorder.race import RaceProgress
     from genorder.training import Progress as TrainingProgress
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
@@ -74,6 +74,10 @@ def training_hint(result: dict[str, Any], option: str) -> str | None:
     if result["success_rate"] >= _GOOD_RATE:
         return None
     steps = option.format(2 * result["steps"])
+    if result.get("overfits"):
+        return (
+            "the models overfit: the validation loss rose while they trained. More samples would help, not more steps"
+        )
     if few := _few_not_learnt(result["loss_by_target"]):
         names = [target_name(result, column) for column in few[:_NAMED]] + ["..."] * (len(few) > _NAMED)
         return (
@@ -125,21 +129,25 @@ class ProgressLine:
         self._show(label, progress.step, progress.steps, detail, progress.seconds_left, left_in_all)
 
     def racing(self, progress: "RaceProgress", best: str, left_in_all: float | None = None) -> None:
-        """`best` is the best order of the round so far, in words."""
-        loss = f", loss {progress.best_loss:.4f}" if math.isfinite(progress.best_loss) else ""
-        self.best(best, progress.best_loss)
-        detail = f"{progress.done} of {progress.total} done{loss}"
-        told = detail if self._bar else f"{detail}, best {best}"
-        label = f"race, round {progress.round + 1}"
-        self._show(label, progress.done, progress.total, told, progress.seconds_left, left_in_all)
+        """`best` is the best order of the rung so far, in words; empty: none is finished."""
+        if best:
+            self.best(best, progress.best_loss)
+        loss = f", loss {progress.loss:.4f}" if math.isfinite(progress.loss) else ""
+        detail = f"{progress.done} of {progress.total} done, step {progress.step}{loss}"
+        told = detail if self._bar or not best else f"{detail}, best {best}"
+        label = "final training" if progress.rung is None else f"race, rung {progress.rung + 1}"
+        left = progress.seconds_left if math.isfinite(progress.seconds_left) else None
+        self._show(label, progress.done, progress.total, told, left, left_in_all)
 
     def best(self, order: str, loss: float | None) -> None:
         """The best order so far, in words; from now on it stands under the bar."""
         known = f" (loss {loss:.4f})" if loss is not None and math.isfinite(loss) else ""
         self._best = f"best so far{known}: {order}"
 
-    def _show(self, label: str, done: int, total: int, detail: str, left: float, left_in_all: float | None) -> None:
-        shown_left = f"{duration(left)} left"
+    def _show(
+        self, label: str, done: int, total: int, detail: str, left: float | None, left_in_all: float | None
+    ) -> None:
+        shown_left = "" if left is None else f"{duration(left)} left"
         in_all = "" if left_in_all is None else f"about {duration(left_in_all)} left in all"
         if self._bar is not None and self._task is not None:
             self._bar.under = "; ".join(filter(None, (in_all, self._best)))

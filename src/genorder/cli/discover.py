@@ -54,6 +54,7 @@ def discover(
     max_candidates: Annotated[int | None, typer.Option(help="Candidates of one profiling run at most.")] = None,
     explore_only: Annotated[bool, typer.Option("--explore-only", help="Stop before the final training.")] = False,
     baseline: Annotated[bool, typer.Option(help="Train the given order too, to compare.")] = True,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Trainings of each order in the race; default 1.")] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
@@ -78,6 +79,7 @@ def discover(
     )
     own, changes = split_settings(asked.settings)
     search = make_search(strategy, own | {k: v for k, v in {"init": init, "depth": depth}.items() if v is not None})
+    changes += [] if seeds is None else [f"race.seeds={seeds}"]
     resolved, source = asked.configured(resolve_discovery, changes)
     run = discovery_run(
         resolved,
@@ -142,7 +144,7 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
     if not run.discovery.explore_only:
         final = run.discovery.config.final
         say(
-            f"final training: {count_of(final.training.steps, 'step')} of {final.training.batch_size} samples, "
+            f"training: up to {count_of(final.training.steps, 'step')} of {final.training.batch_size} samples, "
             f"{count_of(final.model.layers, 'layer')} of width {final.model.width}"
         )
     with (
@@ -150,7 +152,7 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
         board_in(directory.path, tensorboard, run.source.names.targets) as board,
         progress_line() as line,
     ):
-        shown = DiscoveryScreen(line, run.source, estimate.parts, baseline=run.discovery.baseline)
+        shown = DiscoveryScreen(line, run.source, estimate.parts)
         return discover_in(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
 
 
@@ -182,7 +184,7 @@ def _show_plan(plan: dict[str, Any]) -> None:
 
 def _more(seconds: float) -> str:
     return (
-        f"; up to {duration(seconds)} more if a model must be trained to propose, or many orders race"
+        f"; up to {duration(seconds)} more if a model must be trained to propose, many orders race, or learning is slow"
         if seconds
         else ""
     )

@@ -1,5 +1,6 @@
 """What a discovery shows: how far it is while it runs, and what it found."""
 
+import math
 import time
 from functools import partial
 from pathlib import Path
@@ -8,11 +9,10 @@ from typing import Any
 from rich.table import Table
 
 from genorder.cli.console import ProgressLine, abbreviated, count_of, duration, percent, say, screen, training_hint
-from genorder.discovery import TRAININGS
 from genorder.orders import Constraints, Order
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.reports.findings import NOT_SETTLED, NOTHING_LEARNT, Findings, evidence_line, findings_of, recipe
-from genorder.reports.wording import NAME_WIDTH, by_name, listed, race_overruled, target_name, visible
+from genorder.reports.wording import NAME_WIDTH, by_name, listed, target_name, visible
 from genorder.runs import Source
 from genorder.search import SearchResult, Stage
 from genorder.training import Progress
@@ -28,32 +28,24 @@ class _TimeLeft:
         self._left = dict(estimate)  # of this part and those after it
         self._part, self._started = "", 0.0
 
-    def now(self, part: str, of_stage: float, *, whole: bool = False) -> float:
-        """`of_stage` is left of the stage at work; `whole`: of its part, so that the estimate does not matter."""
+    def now(self, part: str, of_stage: float) -> float:
+        """`of_stage` is left of the stage at work."""
         if part != self._part:
             self._part, self._started = part, time.monotonic()
             names = list(self._left)
             self._left = {name: self._left[name] for name in names[names.index(part) :]}
-        here = of_stage if whole else max(of_stage, self._left[part] - (time.monotonic() - self._started))
+        here = max(of_stage, self._left[part] - (time.monotonic() - self._started))
         return here + sum(seconds for name, seconds in self._left.items() if name != part)
 
 
 class DiscoveryScreen:
     """Shows how far a discovery is."""
 
-    def __init__(self, line: ProgressLine, source: Source, estimate: dict[str, float], *, baseline: bool) -> None:
+    def __init__(self, line: ProgressLine, source: Source, estimate: dict[str, float]) -> None:
         self._line, self._source, self._left = line, source, _TimeLeft(estimate)
-        names = list(TRAININGS.values())
-        self._trainings = names if baseline else names[:1]
 
     def progress(self, stage: str, progress: Progress) -> None:
-        left = progress.seconds_left
-        if stage in self._trainings:
-            later = len(self._trainings) - 1 - self._trainings.index(stage)  # each as long as this one
-            left += later * progress.seconds * progress.steps / progress.step
-            self._line.training(stage, progress, self._left.now("train", left, whole=True))
-        else:
-            self._line.training(stage, progress, self._left.now("propose", left))
+        self._line.training(stage, progress, self._left.now("propose", progress.seconds_left))
 
     def stage(self, stage: Stage) -> None:
         best = stage.best[0]
@@ -70,8 +62,9 @@ class DiscoveryScreen:
             say(f"the search says: {verdict}. {proposed.details.get('advice') or ''}".rstrip())
 
     def race(self, progress: RaceProgress) -> None:
-        left = self._left.now("race", progress.seconds_left)
-        self._line.racing(progress, self._told(progress.best), left)
+        part = "train" if progress.rung is None else "race"
+        left = self._left.now(part, progress.seconds_left if math.isfinite(progress.seconds_left) else 0.0)
+        self._line.racing(progress, self._told(progress.best) if progress.best else "", left)
 
     def _told(self, order: Order) -> str:
         return f"{_named(self._source.about_order(order))}{by_name(order, self._source.names.targets)}"
@@ -90,8 +83,8 @@ def show_discovery(result: dict[str, Any]) -> None:
         say(f"the result holds another order, that of search and race: {_named(result)}")
     if found.race_decided:
         _show_race_decision(result)
-    elif result.get("race_overruled"):
-        say(f"the race did not decide: {race_overruled(result)}")
+    if result.get("not_shown_because") and not found.keeps_given and result["order"] != result["given_order"]:
+        say(f"not shown by training: {result['not_shown_because']}")
     if "cost_ratio" in result:
         say(f"it costs {result['cost_ratio']:.2f} times the operations of the best order")
     _show_dependencies(result, found)
@@ -106,12 +99,15 @@ def _show_race(result: dict[str, Any]) -> None:
     if not rows:
         return
     true = "cost_ratio" in result
-    table = Table("loss after each round", "", *(["cost", "order (true indices)"] if true else ["order"]), box=None)
+    table = Table("loss", "steps", "success", "", *(["cost", "order (true indices)"] if true else ["order"]), box=None)
     for place, row in enumerate(rows):
-        losses = "  ".join("diverged" if loss is None else f"{loss:.4f}" for loss in row["losses"])
+        loss = "diverged" if row["losses"][-1] is None else f"{row['losses'][-1]:.4f}"
+        tied = "tied" if place and row["tied_with_best"] else ""
         cost = [f"{row['cost_ratio']:.2f}"] if true else []
-        table.add_row(losses, "tied" if place and row["tied_with_best"] else "", *cost, _indices(row))
+        table.add_row(loss, f"{row['steps'][-1]:,}", percent(row["success_rates"][-1]), tied, *cost, _indices(row))
     type(screen)(soft_wrap=False).print(table)
+    if (unigram := result.get("unigram_loss")) is not None:
+        say(f"losses are per target token; the unigram baseline is {unigram:.4f}")
 
 
 def _headline(result: dict[str, Any], found: Findings) -> str:
@@ -128,7 +124,7 @@ def _headline(result: dict[str, Any], found: Findings) -> str:
 def _show_race_decision(result: dict[str, Any]) -> None:
     if result["tied_orders"]:
         others = "; ".join(_indices(row) for row in result["race"] if row["order"] in result["tied_orders"])
-        say(f"the race could not separate it from these, so the search's ranking decided: {others}")
+        say(f"the race could not separate it from these: {others}")
     if result["order"] != result["proposed"]["proposals"][0]["order"]:
         say("the race preferred it to the order that the search put first")
 

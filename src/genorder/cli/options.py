@@ -62,7 +62,7 @@ Groups = Annotated[int, _order_option("N", "Move the others in blocks of N neigh
 Before = Annotated[list[str] | None, _order_option("I<J", "Emit column I before J, counted from 0, e.g. '3<7'.")]
 Workers = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes that share a race's runs; default: one per thread or core."),
+    typer.Option(min=1, help="Processes that share a race's trainings; default: two."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
 TensorBoard = Annotated[

@@ -12,7 +12,7 @@ from genorder.cli.reporting import kept
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, parse_candidates, read_orders
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.reports.board import board_in
 from genorder.reports.wording import by_name
 from genorder.runs import Source, rank_in, rank_run
@@ -63,7 +63,7 @@ def rank(
                     board.progress("profiling", progress)
 
             def on_job(progress: RaceProgress) -> None:
-                line.racing(progress, _named(progress.best, source))
+                line.racing(progress, _named(progress.best, source) if progress.best else "")
                 if board:
                     board.race(progress)
 

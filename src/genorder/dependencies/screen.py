@@ -18,6 +18,7 @@ from genorder.dependencies.samples import SampleTable
 
 _ENTRIES = 40_000_000  # of the matrix of agreements: bounds memory and time for many positions
 _CHUNK = 5_000_000  # entries that are multiplied at once
+_FEW_SAME = 500  # pairs of samples that agree in a target: of a target of many tokens, more are screened
 _FEWEST = 8  # pairs of samples that must agree at two positions before their violation rate counts
 _ERRORS = 5.0  # standard errors by which a set must tell something
 DOUBT = 5.0  # pairs at the base rate that are added to those seen: a rate of few pairs counts less
@@ -42,11 +43,9 @@ class Screen:
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """rate_RK: the violation rate of each of the positions `rows` with each of `columns`, shrunk to the base rate;
         and the number of pairs of samples that agree there."""
-        products = self._few
-        if not relation.pointer and self._table.fixed_length:
-            same = (1 - relation.base_rate) * self._many.pairs_2M.shape[1]
-            if same <= self._few.pairs_2M.shape[1]:  # few pairs agree in a target of many tokens: take more
-                products = self._many
+        same = (1 - relation.base_rate) * self._few.pairs_2M.shape[1]
+        more = same < _FEW_SAME and self._table.fixed_length and not relation.pointer
+        products = self._many if more else self._few
         violated_M = relation.violated(products.pairs_2M)
         if self._table.fixed_length:
             agreed_M = ~violated_M

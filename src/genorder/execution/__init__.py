@@ -10,15 +10,15 @@ from genorder.execution.machine import (
     usable_cores,
     using_threads,
 )
-from genorder.execution.workers import map_jobs
+from genorder.execution.workers import Workers
 
 __all__ = [
     "DEVICES",
     "StopRequest",
+    "Workers",
     "choose_device",
     "describe_machine",
     "flushing_denormals",
-    "map_jobs",
     "set_threads",
     "usable_cores",
     "using_threads",

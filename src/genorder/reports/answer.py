@@ -13,8 +13,8 @@ from genorder.reports.findings import (
     other_evidence,
 )
 from genorder.reports.run import ReportedRun
-from genorder.reports.tables import race_steps, ranked_rows
-from genorder.reports.wording import count_of, number, percent, percent_range, race_overruled, told, visible
+from genorder.reports.tables import ranked_rows
+from genorder.reports.wording import count_of, number, percent, percent_range, told, visible
 
 _FEW_TEST, _FEW_TRAINING = 200, 1_000  # samples below which a reader is warned
 _AGREED = 0.95  # share of pairs of targets in the same sequence, below which models of different seeds disagree
@@ -63,9 +63,7 @@ def _of_discovery(run: ReportedRun) -> Answer:
     evidence = counted_evidence(found.dependencies, run.order or [])
     others = other_evidence(found.dependencies)
     if "success_rate" not in result:
-        won = "It wins the race of short trainings; no" if found.race_decided else "No"
-        if result.get("race_overruled"):
-            won = "The search decided, not the race; no"
+        won = "It wins the race; no" if found.race_decided else "No"
         return Answer(
             " ".join([*sentences, f"{won} model was trained to the end."]), [*evidence, *_raced(run), *others]
         )
@@ -110,7 +108,7 @@ def _other_order(run: ReportedRun) -> bool:
 
 
 def _raced(run: ReportedRun) -> list[str]:
-    rows, steps = ranked_rows(run), race_steps(run)
+    rows = ranked_rows(run)
     if not rows:
         return []
     given = list(range(len(rows[0]["order"])))
@@ -124,9 +122,7 @@ def _raced(run: ReportedRun) -> list[str]:
     for name, order in wanted.items():
         row = next((row for row in rows if row["order"] == order), None)
         if row is not None and (name in (this, "given order") or order != run.order):
-            rounds = len(row["losses"])
-            after = f" after {steps[rounds - 1]:,} steps" if rounds <= len(steps) else ""
-            lines.append(f"{name}: {_loss(row)}{after}")
+            lines.append(f"{name}: {_loss(row)} after {row['steps'][-1]:,} steps of the race")
     return lines
 
 
@@ -203,21 +199,19 @@ def _race_caveats(run: ReportedRun) -> list[str]:
     found = []
     tied = run.result.get("tied_orders") or []
     if tied and run.findings.race_decided:
-        found.append(
-            f"The race could not separate this order from {count_of(len(tied), 'other')}; the search's ranking decided."
-        )
+        found.append(f"The race could not separate this order from {count_of(len(tied), 'other')}.")
     elif run.verb == "rank" and (ties := sum(row["tied_with_best"] for row in rows)) > 1:
         found.append(f"{ties:,} orders lie within the noise of the best: their sequence means nothing.")
     diverged = sum(row["loss"] is None for row in rows)
     if diverged:
         found.append(f"{count_of(diverged, 'order')} diverged in training: the last place says nothing of its worth.")
     proposals = run.result.get("proposed", {}).get("proposals") or []
-    if run.result.get("race_overruled") and not run.findings.keeps_given:
-        found.append(f"The race did not decide: {race_overruled(run.result)}.")
-    elif run.findings.race_decided and proposals and proposals[0]["order"] != run.order:
+    if run.result.get("not_shown_because") and not run.findings.keeps_given and not run.in_given_order:
+        found.append(f"Not shown by training: {run.result['not_shown_because']}.")
+    if run.findings.race_decided and proposals and proposals[0]["order"] != run.order:
         found.append("The race preferred this order to the one that the search put first.")
     if run.verb == "discover" and "success_rate" not in run.result and not run.findings.keeps_given:
-        found.append("Short trainings show which order learns faster, not whether the task is learnt in the end.")
+        found.append("The race shows which order learns faster, not whether the task is learnt in the end.")
     return found
 
 

@@ -14,10 +14,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self, final
 
-from genorder.discovery import TRAININGS
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.reports.run import TRAINED, ReportedRun, read_run
 from genorder.reports.tables import thinned
 from genorder.reports.wording import by_name
@@ -32,7 +31,6 @@ _SEARCH, _RANKING = "search", "ranking"
 _STRIDE = 20  # steps of which one loss is written: the mean, as a run tells it
 _LONGEST = 60  # signs of an order in a folder's name
 _FLUSH_SECONDS = 10
-_TITLES = {TRAININGS[name]: title for name, title in TRAINED.items()}  # of the final trainings, by what is told of them
 _log = logging.getLogger(__name__)
 
 
@@ -75,10 +73,9 @@ class Board:
     def progress(self, stage: str, progress: Progress) -> None:
         if progress.loss is None:
             return
-        name = _TITLES.get(stage, stage)
-        for other in self._writers.keys() - {name, _SEARCH}:
+        for other in self._writers.keys() - {stage, _SEARCH}:
             self._close(other)
-        self._add(name, _LOSS, [(progress.step, progress.loss)])
+        self._add(stage, _LOSS, [(progress.step, progress.loss)])
 
     def stage(self, stage: Stage) -> None:
         if stage.best:
@@ -87,10 +84,9 @@ class Board:
     def proposed(self, proposed: SearchResult) -> None: ...
 
     def race(self, progress: RaceProgress) -> None:
-        name = f"race, round {progress.round + 1}"
-        repeat = f", repeat {progress.repeat + 1}" if progress.repeat else ""
-        self._add(name, _BEST, [(progress.done, progress.best_loss)])
-        self._add_raced(progress.round, progress.order, progress.curve, progress.loss, repeat)
+        if progress.finished and progress.rung is not None:  # the final trainings have folders of their own
+            repeat = f", repeat {progress.repeat + 1}" if progress.repeat else ""
+            self._add_raced(progress.order, progress.curve, progress.loss, progress.step, repeat)
 
     def complete(self, run: ReportedRun) -> None:
         """Trainings are written anew from their kept losses: told ones may lack what was done without a board."""
@@ -109,10 +105,11 @@ class Board:
         self._begin(_RANKING)
         self._add(_RANKING, f"{_VALIDATION} by rank", [(row["rank"], row["loss"]) for row in rows])
         for row in (*rows, *run.result.get("race", [])):
-            for number, curve in enumerate(row.get("curves") or []):
-                order = Order(tuple(row["order"]))
-                if not self._has(_raced_name(number, order)):
-                    self._add_raced(number, order, curve, row["losses"][number])
+            order = Order(tuple(row["order"]))
+            if not row.get("curves") or self._has(_raced_name(order)):
+                continue
+            for curve, step, loss in zip(row["curves"], row["steps"], row["losses"], strict=True):
+                self._add_raced(order, curve, loss, step)
 
     def _add_stage(self, name: str, order: Order, loss: float | None) -> None:
         self._stages += 1
@@ -122,14 +119,14 @@ class Board:
             if not self._broken:
                 self._writer(_SEARCH, self._stages).add_text("best order so far", f"    {text}", self._stages)
 
-    def _add_raced(
-        self, number: int, order: Order, curve: Sequence[float], loss: float | None, repeat: str = ""
-    ) -> None:
-        name = _raced_name(number, order, repeat)
-        self._begin(name)
-        self._add(name, _LOSS, smoothed(curve))
-        self._add(name, _VALIDATION, [(len(curve), loss)])
-        self._close(name)
+    def _add_raced(self, order: Order, curve: Sequence[float], loss: float | None, step: int, repeat: str = "") -> None:
+        """A rung of a training, up to that step, and the validation loss there."""
+        name = _raced_name(order, repeat)
+        before = step - len(curve)
+        if not before:
+            self._begin(name)
+        self._add(name, _LOSS, [(before + number, value) for number, value in smoothed(curve)])
+        self._add(name, _VALIDATION, [(step, loss)])
 
     def _has(self, name: str) -> bool:
         return (self._folder / _safe(name)).exists()
@@ -185,12 +182,12 @@ def smoothed(losses: Sequence[float]) -> list[tuple[int, float]]:
     return list(zip(*thinned(losses, -(-len(losses) // _STRIDE)), strict=True)) if losses else []
 
 
-def _raced_name(number: int, order: Order, repeat: str = "") -> str:
+def _raced_name(order: Order, repeat: str = "") -> str:
     names = {Order.forward(len(order)): "given order", Order.reverse(len(order)): "given order reversed"}
     text = names.get(order) or f"order {order.short()}"
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}... {fingerprint(list(order))[:6]}"
-    return f"race, round {number + 1}, {text}{repeat}"
+    return f"race, {text}{repeat}"
 
 
 def _safe(name: str) -> str:

@@ -174,23 +174,18 @@ def curves_drawing(name: str, caption: str, curves: Sequence[Curve], what: str =
     rest = [curve for curve in curves if curve.group not in shown]
     if rest:
         _add_range(figure, rest)
-    last_round = {curve.group: curve.round for curve in curves}
     for curve in curves:
         if curve.group in shown:
             place = shown.index(curve.group)
-            rounds = f", round {curve.round + 1}" if any(other.round for other in curves) else ""
-            final_round = curve.round == last_round[curve.group]
             figure.add_scatter(
                 x=curve.steps,
                 y=curve.losses,
-                name=safe(f"{curve.name}{rounds}"),
+                name=safe(curve.name),
                 mode="lines" if len(curve.steps) > 12 else "lines+markers",
                 legendgroup=curve.group,
-                showlegend=final_round,
-                line={"color": COLOURS[place % len(COLOURS)], "width": 2 if final_round else 1,
-                      "dash": "solid" if final_round else _DASHES[curve.round % len(_DASHES)]},
+                line={"color": COLOURS[place % len(COLOURS)], "width": 2},
                 marker={"symbol": SYMBOLS[place % len(SYMBOLS)]},
-            )  # fmt: skip
+            )
     _size(figure, 380 + 18 * len(shown))
     figure.update_xaxes(title="step")
     figure.update_yaxes(title=what, rangemode=_range([loss for curve in curves for loss in curve.losses]))
@@ -211,20 +206,20 @@ def _add_range(figure: go.Figure, curves: Sequence[Curve]) -> None:
     )  # fmt: skip
 
 
-def ranking_drawing(rows: Sequence[dict[str, Any]], round_steps: Sequence[int] | None) -> Drawing:
+def ranking_drawing(rows: Sequence[dict[str, Any]]) -> Drawing:
     """Loss by rank; the first ones with error bars, the others thinned to a line."""
     known = [row for row in rows if row["loss"] is not None]
     figure = go.Figure()
-    rounds = sorted({len(row["losses"]) if round_steps else 0 for row in known[:_MOST_BARS]}, reverse=True)
-    for place, number in enumerate(rounds):
+    trained = [row["steps"][-1] if "steps" in row else 0 for row in known[:_MOST_BARS]]
+    for place, steps in enumerate(sorted(set(trained), reverse=True)):
         for tied in (True, False):
             chosen = [
                 row
-                for row in known[:_MOST_BARS]
-                if bool(row["tied_with_best"]) is tied and (not round_steps or len(row["losses"]) == number)
+                for row, taken in zip(known, trained, strict=False)
+                if bool(row["tied_with_best"]) is tied and taken == steps
             ]
             if chosen:
-                after = f"after {round_steps[number - 1]:,} steps" if round_steps else "with standard error"
+                after = f"after {steps:,} steps" if steps else "with standard error"
                 figure.add_scatter(
                     x=[row["rank"] for row in chosen],
                     y=[row["loss"] for row in chosen],

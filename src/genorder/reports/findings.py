@@ -46,7 +46,7 @@ def findings_of(result: Mapping[str, Any]) -> Findings:
         dependencies=[] if verdict == NOTHING_LEARNT else dependencies_of(result),
         keeps_given=keeps_given,
         repaired=keeps_given and bool(result.get("constraints")) and order != result.get("given_order"),
-        race_decided=first and not keeps_given and not result.get("race_overruled"),
+        race_decided=first and not keeps_given,
     )
 
 

@@ -23,13 +23,12 @@ from genorder.reports.tables import (
     order_table,
     position_table,
     race_curves,
-    race_steps,
     ranked_rows,
     ranking_table,
     time_table,
     training_curves,
 )
-from genorder.reports.wording import listed
+from genorder.reports.wording import listed, number
 
 _MOST_UNREAD = 20  # inputs that are named
 _MOST_STRIP = 200  # targets of an order that are shown one by one
@@ -181,19 +180,19 @@ def _ranking(run: ReportedRun) -> Section | None:
     if table is None:
         return None
     rows = ranked_rows(run)
-    raced = "left_after_round" in rows[0]
-    steps: list[int] | None = None
+    raced = "losses" in rows[0]
     prose = ["Bars are standard errors. Orders that are tied with the best cannot be told apart from it by these data."]
     if raced:
-        steps = race_steps(run)
-        prose.append("Losses of different rounds come from trainings of different length and are not comparable.")
+        prose.append("Losses are means over target tokens on the validation samples.")
+        if (unigram := run.result.get("unigram_loss")) is not None:
+            prose.append(f"The unigram baseline, which guesses each target by its frequencies, is {number(unigram)}.")
         if run.findings.keeps_given:
             prose.append(
                 "The race did not decide: the verdict is that no order was shown to be better than the given one."
             )
     if all(row["loss"] is None for row in rows):
         return Section("ranking", "The ranking", ["No order has a finite loss."], [Part(table, "All orders")])
-    drawing = figures.ranking_drawing(rows, steps)
+    drawing = figures.ranking_drawing(rows)
     heading = "The race" if run.verb == "discover" else "The ranking"
     return Section("ranking", heading, prose, [Part(table, "The orders", drawing)])
 
@@ -202,7 +201,7 @@ def _curves(run: ReportedRun) -> Section | None:
     parts = []
     raced = race_curves(run)
     sources: list[tuple[str, str, list[Curve], str]] = [
-        ("curves-race", "Short trainings of the raced orders", raced, "training loss"),
+        ("curves-race", "Trainings of the race", raced, "training loss"),
         ("curves-candidates", "Candidates of the mixture run", candidate_curves(run), "validation loss"),
         ("curves-final", "Training to the end", training_curves(run), "training loss"),
     ]
@@ -210,7 +209,7 @@ def _curves(run: ReportedRun) -> Section | None:
         if curves:
             drawing = figures.curves_drawing(name, caption, curves, what)
             parts.append(Part(curve_table(curves[:60]), caption, drawing))
-    prose = ["Every round starts afresh. Thin lines are earlier rounds."] if raced else []
+    prose: list[str] = []
     return Section("curves", "How the loss falls", prose, parts) if parts else None
 
 

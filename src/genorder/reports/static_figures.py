@@ -158,8 +158,7 @@ def _paint_ranking(axes: "Axes", rows: Sequence[dict[str, Any]]) -> None:
 
 
 def _curve_painter(curves: Sequence[Curve]) -> Painter:
-    """The last round of each order."""
-    last = list({curve.group: curve for curve in curves}.values())[:_MOST_CURVES]
+    last = curves[:_MOST_CURVES]
 
     def paint(axes: "Axes") -> None:
         for place, curve in enumerate(last):

@@ -52,10 +52,9 @@ class Matrix:
 @dataclass(frozen=True)
 class Curve:
     name: str
-    group: str  # curves of one order in several rounds belong together
+    group: str
     steps: list[int]
     losses: list[float]
-    round: int = 0
 
 
 def order_table(run: ReportedRun) -> Table | None:
@@ -139,11 +138,11 @@ def ranking_table(run: ReportedRun, most: int = RANKING_ROWS) -> Table | None:
     rows = ranked_rows(run)
     if not rows:
         return None
-    raced = "left_after_round" in rows[0]
+    raced = "losses" in rows[0]
     true = bool(run.true_of_column)
     columns = [Column("rank", "count"), Column("order"), Column("known as")]
     columns += [Column("loss", "number"), Column("± error", "number"), Column("tied with the best", "mark")]
-    columns += [Column("rounds", "count")] if raced else [Column("validation samples", "count")]
+    columns += [Column("steps", "count")] if raced else [Column("validation samples", "count")]
     columns += [Column("in true indices"), Column("cost ratio", "number")] if true else []
     table: list[tuple[Cell, ...]] = [
         (
@@ -153,7 +152,7 @@ def ranking_table(run: ReportedRun, most: int = RANKING_ROWS) -> Table | None:
             row["loss"],
             row["standard_error"],
             bool(row["tied_with_best"]),
-            len(row["losses"]) if raced else row["samples"],
+            row["steps"][-1] if raced else row["samples"],
             *((run.true_text(row["order"]), row.get("cost_ratio")) if true else ()),
         )
         for row in rows[:most]
@@ -177,13 +176,9 @@ def _curve_name(run: ReportedRun, row: dict[str, Any]) -> str:
 
 
 def race_curves(run: ReportedRun) -> list[Curve]:
-    """Training losses of the raced orders, every round from the start."""
-    return [
-        Curve(_curve_name(run, row), str(row["rank"]), *thinned(losses), number)
-        for row in ranked_rows(run)
-        for number, losses in enumerate(row.get("curves") or [])
-        if losses
-    ]
+    """Training losses of the raced orders, over all rungs."""
+    rows = ((row, [loss for rung in row.get("curves") or [] for loss in rung]) for row in ranked_rows(run))
+    return [Curve(_curve_name(run, row), str(row["rank"]), *thinned(losses)) for row, losses in rows if losses]
 
 
 def candidate_curves(run: ReportedRun) -> list[Curve]:
@@ -217,9 +212,9 @@ def curve_table(curves: Sequence[Curve]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for curve in curves:
         places = [round(share * (len(curve.losses) - 1)) for share in (0, 1 / 3, 2 / 3, 1)]
-        rows.append((curve.name, curve.round + 1, curve.steps[-1], *(curve.losses[place] for place in places)))
+        rows.append((curve.name, curve.steps[-1], *(curve.losses[place] for place in places)))
     moments = ("first loss", "after a third", "after two thirds", "last loss")
-    columns = (Column("order"), Column("round", "count"), Column("steps", "count"))
+    columns = (Column("order"), Column("steps", "count"))
     return Table((*columns, *(Column(moment, "number") for moment in moments)), rows)
 
 
@@ -248,13 +243,6 @@ def position_table(run: ReportedRun) -> Table | None:
         for step, column in enumerate(run.order)
     ]
     return Table(tuple(columns), rows)
-
-
-def race_steps(run: ReportedRun) -> list[int]:
-    """Of the trainings of each round of the race; empty where that is not known."""
-    config = run.config.get("config", {}).get("race", {})
-    steps: list[int] = run.result.get("round_steps") or config.get("round_steps") or []
-    return steps
 
 
 def time_table(run: ReportedRun) -> Table:

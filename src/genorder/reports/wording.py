@@ -13,16 +13,6 @@ NAME_WIDTH = 24  # signs of a column's name in a line of text
 _NAMES = 20  # of an order in a line of text
 
 
-def race_overruled(result: Mapping[str, Any]) -> str:
-    """Why the order of a discovery is not that of least loss in the race."""
-    shown = next(row["loss"] for row in result["proposed"]["proposals"] if row["order"] == result["order"])
-    best = result["race"][0]["losses"][-1]
-    return (
-        f"its best loss, {number(best)} in another order, is far above the {number(shown)} that the search's own model "
-        "reached in this one, so what the race trained had not been learnt yet"
-    )
-
-
 def percent(rate: float) -> str:
     return f"{100 * rate:.1f} %"
 
@@ -104,7 +94,8 @@ def told(progress: Mapping[str, Any]) -> str:
     try:
         stage = visible(str(progress["stage"]))
         if "jobs" in progress:
-            return f"{stage}, round {progress['round']}: {progress['jobs']} of {progress['of']} done"
+            part = f"{stage}, rung {progress['rung']}" if progress["rung"] else "final training"
+            return f"{part}, step {progress['step']:,}: {progress['jobs']} of {progress['of']} done"
         spent = duration(progress.get("seconds", 0.0))
         if progress["loss"] is None:
             return f"{stage}: {progress['step']} of {progress['steps']} done, {spent}"

@@ -13,7 +13,7 @@ from genorder.estimates import budget_within
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, read_orders
 from genorder.presets import DiscoveryConfig
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
 from genorder.search import MOST_PROPOSALS, NAMED_POOLS, Budget, Search, SearchProblem, SearchResult, Stage

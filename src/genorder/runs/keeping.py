@@ -12,7 +12,7 @@ import torch
 from genorder.data import Names
 from genorder.errors import Interrupted
 from genorder.execution import choose_device, describe_machine, set_threads, using_threads
-from genorder.profiling import RaceProgress
+from genorder.race import RaceProgress
 from genorder.runs.finished import gone, lost_models
 from genorder.runs.given import keep_data
 from genorder.runs.source import Source
@@ -123,7 +123,8 @@ def keep_result(
 
 def race_told(progress: RaceProgress) -> dict[str, Any]:
     """How far a race is, for those who ask for the run's status."""
-    return {"stage": "race", "round": progress.round + 1, "jobs": progress.done, "of": progress.total}
+    rung = None if progress.rung is None else progress.rung + 1
+    return {"stage": "race", "rung": rung, "step": progress.step, "jobs": progress.done, "of": progress.total}
 
 
 def _named(result: dict[str, Any], names: Names) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order
 from genorder.presets import ExplorationConfig
-from genorder.profiling import RaceProgress, profile_orders, race
+from genorder.profiling import profile_orders
+from genorder.race import Race, RaceProgress
 from genorder.runs.keeping import Machine, Place, place_of, race_told
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
@@ -128,18 +129,20 @@ class _Work:
         return {"ranking": ranking, "seconds": seconds, "curve_steps": profile.curve_steps}
 
     def race(self, workers: int | None, on_job: Callable[[RaceProgress], None]) -> dict[str, Any]:
-        raced = race(
+        with Race(
             self.train,
             self.validation,
-            self.run.orders,
+            self.run.config.final,
             self.run.config.race,
             seed=self.run.seed,
             folder=self.directory.checkpoints("race"),
             journal=self.directory.journal,
             workers=workers,
-            on_job=on_job,
+            on_progress=on_job,
             stop=self.stop,
-        )
+        ) as race:
+            raced = race.run(self.run.orders)
+            race.forget()
         ranking = [
             {
                 **self.run.source.about_order(Order(tuple(row["order"]))),
@@ -149,14 +152,14 @@ class _Work:
                 "tied_with_best": row["tied_with_best"],
                 "samples": len(self.validation),
                 "losses": row["losses"],
-                "left_after_round": row["left_after_round"],
+                "steps": row["steps"],
+                "left_after_rung": row["left_after_rung"],
                 "curves": row["curves"],
                 "finite": not row["diverged"],
             }
-            for place, row in enumerate(raced.to_dict(), start=1)
+            for place, row in enumerate((one.to_dict() for one in raced.contestants), start=1)
         ]
-        round_steps = list(self.run.config.race.round_steps)
-        return {"ranking": ranking, "seconds": {"race": raced.seconds}, "round_steps": round_steps}
+        return {"ranking": ranking, "seconds": {"race": raced.seconds}, "unigram_loss": raced.unigram.loss}
 
 
 def _write_csv(ranking: list[dict[str, Any]], path: Path) -> None:

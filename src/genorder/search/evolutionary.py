@@ -9,7 +9,8 @@ import numpy as np
 
 from genorder.errors import InputError
 from genorder.orders import Order, deduplicated, distinct_orders, random_orders
-from genorder.profiling import Profile, RaceConfig, race
+from genorder.profiling import Profile
+from genorder.race import Race, RaceConfig, Recipe
 from genorder.search.base import PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage, proposals_of
 from genorder.search.initial_pool import check_initial_pool, initial_pool
 from genorder.search.pmx import partially_mapped
@@ -108,28 +109,27 @@ class Evolutionary(Search):
     def _train_each(self, problem: SearchProblem, name: str, population: list[Order], kept: int) -> Profile:
         problem.spend_run(name)
         profiler = problem.profiler
-        config = RaceConfig(model=profiler.model, training=profiler.training, round_steps=(self.separate_steps,))
+        recipe = Recipe(model=profiler.model, training=profiler.training)
+        config = RaceConfig(check_steps=self.separate_steps)
         described = {
             "orders": fingerprint([list(order) for order in population]),
-            "config": config.model_dump(),
+            "recipe": recipe.model_dump(),
+            "steps": self.separate_steps,
         }
 
         def work() -> dict[str, Any]:
             # One seed for all generations: losses stay comparable, and elites are found in the journal.
-            result = race(
-                problem.train,
-                problem.validation,
-                population,
-                config,
-                seed=derive_seed(problem.seed, "evolution fitness"),
-                folder=problem.folder,
-                journal=problem.journal,
-                stop=problem.stop,
-            )
+            seed = derive_seed(problem.seed, "evolution fitness")
+            with Race(
+                problem.train, problem.validation, recipe, config,
+                seed=seed, folder=problem.folder, journal=problem.journal, stop=problem.stop,
+            ) as race:  # fmt: skip
+                result = race.run(population, rungs_end=[self.separate_steps])
+                race.forget()
             return Profile(
                 orders=[contestant.order for contestant in result.contestants],
-                losses=np.array([contestant.losses[-1] for contestant in result.contestants]),
-                errors=np.array([contestant.errors[-1] for contestant in result.contestants]),
+                losses=np.array([contestant.loss for contestant in result.contestants]),
+                errors=np.array([contestant.rungs[-1].error for contestant in result.contestants]),
                 tied=np.array([contestant.tied_with_best for contestant in result.contestants]),
                 samples=np.full(len(population), len(problem.validation.target_lengths_N)),
             ).to_dict()

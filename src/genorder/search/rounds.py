@@ -11,8 +11,8 @@ from genorder.dependencies.graph import TargetDependency
 from genorder.models.routed import RoutedModel
 from genorder.orders import Order
 from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any_order, routed_model, with_steps
-from genorder.profiling.blind import blind_loss
 from genorder.profiling.dependencies import learned_dependencies
+from genorder.profiling.unigram import unigram_loss
 from genorder.search.base import SearchProblem
 from genorder.search.linearise import linearise
 from genorder.search.reading import Reading, proposals, read, reading_to_dict
@@ -40,7 +40,7 @@ class Rounds:
     ) -> None:
         self._problem, self._name, self._seed, self._folder, self._share = problem, name, seed, folder, share
         self._config = problem.any_order
-        self._blind = blind_loss(problem.train, problem.validation.head(self._config.validation_samples))
+        self._blind = unigram_loss(problem.train, problem.validation.head(self._config.validation_samples))
         self._model = routed_model(problem.train, self._config, seed)
         self._steps, self._training, self._constructing = 0, 0.0, 0.0
         self._watch = ProgressReporter(problem.on_progress, problem.stop)

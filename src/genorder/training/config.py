@@ -4,7 +4,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class TrainingConfig(BaseModel):
-    """AdamW with linear warm-up, then linear decay to zero at the last step."""
+    """AdamW with linear warm-up, then a stable rate, then linear decay to zero at the last step."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -12,6 +12,7 @@ class TrainingConfig(BaseModel):
     batch_size: int = Field(ge=1)
     learning_rate: float = Field(gt=0)
     warmup_steps: int = Field(default=0, ge=0)
+    stable_steps: int = Field(default=0, ge=0)  # with the warm-up, after which the rate decays; 0: right after it
     beta1: float = Field(default=0.9, ge=0, lt=1)
     beta2: float = Field(default=0.999, ge=0, lt=1)
     weight_decay: float = Field(default=0.01, ge=0)
@@ -24,4 +25,7 @@ class TrainingConfig(BaseModel):
         """
         if step < self.warmup_steps:
             return self.learning_rate * (step + 1) / self.warmup_steps
-        return self.learning_rate * (self.steps - step) / (self.steps - self.warmup_steps)
+        stable = max(self.warmup_steps, self.stable_steps)
+        if step < stable:
+            return self.learning_rate
+        return self.learning_rate * (self.steps - step) / (self.steps - stable)

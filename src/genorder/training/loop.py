@@ -52,12 +52,13 @@ def fit(
     stop: StopRequest | None = None,
     parameter_groups: Sequence[dict[str, Any]] | None = None,
     keep_end: bool = False,
-    enough: Callable[[], bool] = lambda: False,
+    enough: Callable[[int], bool] = lambda done: False,
 ) -> FitResult:
     """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
 
-    `loss_at` must be a function of the step and of the model's state alone, and so must `enough`, which may end the
-    training before its last step. `after_step` is called with the number of steps done after each.
+    `loss_at` must be a function of the step and of the model's state alone, and so must `enough`, which is asked with
+    the number of steps done whether the training may end before its last step. `after_step` is called with the number
+    of steps done after each.
     A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
     checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite. With
     `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted.
@@ -71,7 +72,7 @@ def fit(
     last_checkpoint = time.monotonic()
     model.train()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
-        finished = record.done == config.steps or enough()
+        finished = record.done == config.steps or enough(record.done)
         while not finished:
             step = record.done
             # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
@@ -80,7 +81,7 @@ def fit(
             record.done = step + 1
             if after_step:
                 after_step(record.done)
-            finished = record.done == config.steps or enough()
+            finished = record.done == config.steps or enough(record.done)
             stopping = stop is not None and stop.requested and not finished
             due = time.monotonic() - last_checkpoint >= checkpoint_seconds
             if record.done % _FINITE_CHECK_STEPS == 0 or finished or stopping or due:
@@ -131,6 +132,8 @@ class _Record:
         self._model, self._optimizer, self._config, self._checkpoints = model, optimizer, config, checkpoints
         self.losses = torch.zeros(config.steps, device=next(model.parameters()).device)
         state = checkpoints.load_latest() if checkpoints else None
+        if state and state.step > config.steps:  # of a later part of the training: there is no way back from it
+            state = None
         if state:
             restore_tensors(model, optimizer, self.losses, state)
         self.done = state.step if state else 0

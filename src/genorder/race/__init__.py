@@ -1,0 +1,15 @@
+"""Orders compete: successive halving over trainings that go on from rung to rung."""
+
+from genorder.race.race import AT_ONCE, Contestant, Race, RaceProgress, RaceResult
+from genorder.race.rules import RaceConfig, Recipe, expected_steps
+
+__all__ = [
+    "AT_ONCE",
+    "Contestant",
+    "Race",
+    "RaceConfig",
+    "RaceProgress",
+    "RaceResult",
+    "Recipe",
+    "expected_steps",
+]
