@@ -5,8 +5,8 @@
 For each network (T = 11, 36 targets, columns shuffled in secret) runs `genorder discover --explore-only`, then
 `genorder train` on the order found and on each of the five hand-designed orders, with the same model, steps and samples
 (continuing what is there), and prints the success rates with the losses on the test split, the cost of the order found
-and how much of the graph was found. The model trained has one layer, as that of the race, which trains with the same
-batches and learning rate, and in its last round as long.
+and how much of the graph was found. The race trains a model of one layer, as these trainings do, with the same batches
+and learning rate, and no longer.
 """
 
 import argparse
@@ -46,8 +46,13 @@ def main() -> None:
     print(f"|{'---|' * (len(names) + 8)}")
     for task in options.tasks:
         out = f"runs/{task}-{options.seed}"
-        race = (RATE, f"training.batch_size={options.batch_size}", f"round_steps=[250,{options.steps}]")
-        settings = [part for setting in race for part in ("--set", f"race.{setting}")]
+        recipe = (
+            "model.layers=1",
+            RATE,
+            f"training.batch_size={options.batch_size}",
+            f"training.steps={options.steps}",
+        )
+        settings = [part for setting in recipe for part in ("--set", f"final.{setting}")]
         found = explore(task, LENGTH, options.seed, out, "--threads", options.threads, *settings, *further)
         rates = [""] * (len(names) + 1) if options.explore_only else success_rates(task, found, options)
         paper = f"{max(PAPER[task])} %" if task in PAPER else ""
