@@ -211,6 +211,7 @@ def test_without_the_given_order(tmp_path: Path) -> None:
     assert (tmp_path / "whole" / "given").exists()
     result = found_in(tmp_path / "run", small(baseline=False))
     assert (result["given"], result["success_rate_given_order"]) == (None, None)
+    assert not result["shown_by_training"]
     assert not (tmp_path / "run" / "given").exists()
     assert result["weights_sha256"] == whole["weights_sha256"]
 

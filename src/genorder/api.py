@@ -146,7 +146,7 @@ def rank(
     target_names: Sequence[str] | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> RankResult:
-    """Rank orders by the early loss of one short run on their mixture, or (`judge="race"`) of a short run for each.
+    """Rank orders by the early loss of one short run on their mixture, or (`judge="race"`) by a race.
 
     `orders` is a list of orders, the Path of a JSON file of them, or the names of candidate sets such as
     `"random:128,forward"`. `exact` says whether to score all orders on all samples, or drop the surely worse early.

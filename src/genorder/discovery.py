@@ -56,7 +56,7 @@ class Discovery:
     seed: int
     device: torch.device
     budget: Budget = field(default_factory=Budget)
-    workers: int | None = None  # processes of the race; None: one per thread
+    workers: int | None = None  # processes of the race; None: two
     explore_only: bool = False
     baseline: bool = True  # train the given order too
     constraints: Constraints = field(default_factory=Constraints)  # that the order must meet
@@ -91,11 +91,12 @@ def discover(
         on_progress=watcher.race if watcher else None,
         stop=stop,
     ) as race:
-        baseline = given if discovery.baseline and not discovery.explore_only else None
+        baseline = [given] if discovery.baseline and not discovery.explore_only else []
         raced: RaceResult | None = None
         if discovery.config.race.enabled:
-            raced = race.run(contestants, baseline=baseline, to_the_end=not discovery.explore_only)
-        winner = kept or (raced.winner if raced and raced.beats_baseline else contestants[0])
+            along = [*baseline, *([kept] if kept else [])]
+            raced = race.run(contestants, along=along, to_the_end=not discovery.explore_only)
+        winner = kept or (_decided(raced, contestants) if raced else contestants[0])
         result: dict[str, Any] = {
             "verdict": found.get("verdict"),
             "advice": found.get("advice"),
@@ -141,9 +142,15 @@ def contestants_of(discovery: Discovery, proposed: SearchResult, problem: Search
     return deduplicated([*proposals, *beside_proposals(problem, discovery.also)])
 
 
+def _decided(raced: RaceResult, contestants: Sequence[Order]) -> Order:
+    """The winner of the race; where nobody beats the unigram baseline, the first of those that are left."""
+    left = [order for order in contestants if raced.of(order).left_after is None and not raced.of(order).diverged]
+    return raced.winner if raced.beats_baseline or not left else left[0]
+
+
 def _training_shows(raced: RaceResult, winner: Order, given: Order, *, kept: bool) -> dict[str, Any]:
     """Whether training has shown that the order is better than the given one, and if not, why."""
-    steps = f"{raced.contestants[0].rungs[-1].steps:,} steps"
+    steps = f"{raced.best.rungs[-1].steps:,} steps"
     why = None
     if not raced.beats_baseline:
         why = f"no order beats the unigram baseline after {steps}: "
@@ -151,11 +158,15 @@ def _training_shows(raced: RaceResult, winner: Order, given: Order, *, kept: boo
             why += "the models overfit. More samples would help, more steps would not"
         elif raced.ended == "steps spent":
             why += "the steps are spent. More may help (--set final.training.steps)"
+        elif raced.ended == "decided":
+            why += "the race ended there, since one order was left"
         else:
             why += "nothing was learnt. A larger model may help (--set final.model.layers, final.model.width)"
     elif winner == given or kept:
         why = "the answer is the given order"
-    elif any(one.order == given for one in raced.contestants) and not raced.separates(winner, given):
+    elif all(one.order != given for one in raced.contestants):
+        why = "the given order was not trained"
+    elif not raced.separates(winner, given):
         why = f"its loss after {steps} does not differ significantly from that of the given order"
     return {
         "shown_by_training": why is None,

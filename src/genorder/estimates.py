@@ -69,9 +69,10 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
     parts = {"propose": step * steps + besides}
     race, training = discovery.config.race, discovery.config.final.training
     threads = torch.get_num_threads()
-    at_once = min(AT_ONCE, threads) if discovery.device.type == "cpu" else 1
+    at_once = discovery.workers or (min(AT_ONCE, threads) if discovery.device.type == "cpu" else 1)
     with using_threads(max(1, threads // AT_ONCE)):
-        per_step = seconds_per_step(final, final.new_model(), budget=1.0) / at_once
+        alone = seconds_per_step(final, final.new_model(), budget=1.0)
+    per_step = alone / at_once
     most = training.steps
     usual = min(most, _USUAL_STEPS) if race.enabled else most
     beside = len(beside_proposals(problem, discovery.also))
@@ -85,7 +86,7 @@ def estimated(discovery: Discovery, problem: SearchProblem) -> Estimate:
     if not discovery.explore_only:
         trainings = 2 if discovery.baseline else 1
         share = race.decay_share / (1 + race.decay_share) if race.enabled else 1.0
-        parts["train"] = trainings * share * usual * per_step
+        parts["train"] = share * usual * alone * trainings / min(at_once, trainings)
     more_race = racing(usual, most_proposals) - parts["race"]
     return Estimate(parts, step, steps, more_race, slow=racing(most, proposals) - parts["race"])
 

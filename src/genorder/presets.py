@@ -110,17 +110,24 @@ def cpu_exploration(train_samples: int | None = None) -> ExplorationConfig:
 
 
 def paper_exploration(train_samples: int | None = None) -> ExplorationConfig:
-    """One epoch of a one-layer GPT-2, as in the paper for its recurrences and for multiplication."""
-    return _paper_exploration(paper(train_samples), batch_size=128, learning_rate=5e-5)
+    """One epoch of a one-layer GPT-2, as in the paper for its recurrences."""
+    return _paper_exploration(paper(train_samples), train_samples, batch_size=128, learning_rate=5e-5)
+
+
+def paper_prod_exploration(train_samples: int | None = None) -> ExplorationConfig:
+    """The same, before the final training for multiplication."""
+    return _paper_exploration(paper_prod(train_samples), train_samples, batch_size=128, learning_rate=5e-5)
 
 
 def paper_delay_exploration(train_samples: int | None = None) -> ExplorationConfig:
     """One epoch of a one-layer GPT-2, as in the paper for its delay networks."""
-    return _paper_exploration(paper_delay(train_samples), batch_size=32, learning_rate=5e-4)
+    return _paper_exploration(paper_delay(train_samples), train_samples, batch_size=32, learning_rate=5e-4)
 
 
-def _paper_exploration(final: RunConfig, *, batch_size: int, learning_rate: float) -> ExplorationConfig:
-    samples = final.samples.train
+def _paper_exploration(
+    final: RunConfig, train_samples: int | None, *, batch_size: int, learning_rate: float
+) -> ExplorationConfig:
+    samples = train_samples or 100_000
     return ExplorationConfig(
         samples=SampleSizes(train=samples, validation=1_000, test=1),
         profiler=ProfilerConfig(
@@ -206,7 +213,7 @@ PRESETS: dict[str, Callable[[int | None], RunConfig]] = {
 EXPLORATIONS: dict[str, Callable[[int | None], ExplorationConfig]] = {
     "cpu": cpu_exploration,
     "paper": paper_exploration,
-    "paper-prod": paper_exploration,
+    "paper-prod": paper_prod_exploration,
     "paper-delay": paper_delay_exploration,
 }
 DISCOVERIES: dict[str, Callable[[int | None], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}

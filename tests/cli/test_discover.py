@@ -116,7 +116,7 @@ def test_steps_that_are_told(genorder: Genorder, monkeypatch: pytest.MonkeyPatch
     shown = genorder(*COMMAND, "--out", "r")
     assert "training: up to 24 steps of 8 samples, 1 layer of width 16\n" in shown.err
     assert f"model in {Path('r').resolve()}/model, trained for 24 steps\n" in shown.err
-    hint = "the training loss was still falling after 24 steps: more may help, such as --set final.training.steps=48"
+    hint = "the loss was still falling after 24 steps: more may help, such as --set final.training.steps=48"
     for falling, rate, hinted in ((True, 0.89, True), (True, 0.9, False), (False, 0.5, False)):
         result = json.loads(Path("r/result.json").read_text())
         Path("r/result.json").write_text(json.dumps({**result, "loss_still_falling": falling, "success_rate": rate}))

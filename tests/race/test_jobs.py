@@ -13,7 +13,7 @@ from torch import Tensor
 
 from genorder.data import EncodedDataset, arrange
 from genorder.data.encoding import EOS, IGNORED
-from genorder.errors import Interrupted
+from genorder.errors import InputError, Interrupted
 from genorder.evaluation import evaluate
 from genorder.execution import StopRequest
 from genorder.models import GPT, GPTConfig, fresh_gpt
@@ -22,7 +22,7 @@ from genorder.orders import Order
 from genorder.race import Recipe
 from genorder.race.jobs import RaceJob, keep_data, run_job, validated
 from genorder.seeding import derive_seed
-from genorder.training import BatchPlan, Progress, TrainingConfig, fit
+from genorder.training import BatchPlan, CheckpointFolder, Progress, TrainingConfig, fit
 
 JOBS = import_module("genorder.race.jobs")
 SMALL = Recipe(
@@ -54,6 +54,17 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 def without_time(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name != "seconds"}
+
+
+def test_a_full_disk_is_no_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the order would count as diverged for good."""
+
+    def full(*_: Any) -> None:
+        raise InputError("cannot write: no space left")
+
+    monkeypatch.setattr(CheckpointFolder, "save", full)
+    with pytest.raises(InputError, match="no space left"):
+        run_job(job(tmp_path, 4))
 
 
 def test_a_job_continues_where_the_one_before_it_ended(tmp_path: Path) -> None:

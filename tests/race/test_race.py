@@ -43,7 +43,7 @@ def race_in(journal: Journal, config: RaceConfig = RUNGS, *, recipe: Recipe = SH
 
 
 def run(journal: Journal, orders: Sequence[Order], config: RaceConfig = RUNGS, **options: Any) -> RaceResult:
-    running = {name: options.pop(name) for name in ("baseline", "to_the_end", "rungs_end") if name in options}
+    running = {name: options.pop(name) for name in ("along", "to_the_end", "rungs_end") if name in options}
     with race_in(journal, config, **options) as race:
         return race.run(orders, **running)
 
@@ -184,7 +184,7 @@ def test_the_winner_goes_on_to_the_end_and_the_baseline_beside_it(
     journal: Journal, answering: Callable[..., list[Any]]
 ) -> None:
     jobs = answering(behind_forward(0.5, from_step=6))
-    result = run(journal, FIVE, baseline=REVERSE, to_the_end=True)
+    result = run(journal, FIVE, along=[REVERSE], to_the_end=True)
     assert result.ended == "steps spent"
     assert [steps_of(job) for job in jobs] == [4] * 5 + [6] * 5 + [end for end in ENDS[2:] for _ in range(2)]
     assert [one.order for one in result.contestants[:2]] == [FORWARD, REVERSE]
@@ -195,7 +195,7 @@ def test_the_winner_goes_on_to_the_end_and_the_baseline_beside_it(
 
 def test_a_baseline_that_is_no_contestant_cannot_win(journal: Journal, answering: Callable[..., list[Any]]) -> None:
     answering(behind_forward(0.5))
-    result = run(journal, [REVERSE], baseline=FORWARD, to_the_end=True)
+    result = run(journal, [REVERSE], along=[FORWARD], to_the_end=True)
     assert result.winner == REVERSE
     assert result.of(FORWARD).left_after is None
     assert result.tied == [REVERSE]
@@ -274,7 +274,7 @@ def test_one_order(journal: Journal) -> None:
 
 
 def test_duplicates_run_once(journal: Journal) -> None:
-    result = run(journal, [FORWARD, REVERSE, FORWARD, FORWARD], baseline=FORWARD, rungs_end=[2])
+    result = run(journal, [FORWARD, REVERSE, FORWARD, FORWARD], along=[FORWARD], rungs_end=[2])
     assert sorted(one.order.indices for one in result.contestants) == [FORWARD.indices, REVERSE.indices]
     assert len(journal.jobs()) == 2
 
@@ -290,7 +290,8 @@ def test_every_order_diverges(journal: Journal) -> None:
     assert {one.order for one in result.contestants} == set(FIVE)
     assert all(one.diverged and one.loss == math.inf for one in result.contestants)
     assert not result.beats_baseline
-    assert result.ended == "converged"
+    assert result.ended == "diverged"
+    assert not result.overfits
     assert told(result)[0]["losses"] == told(result)[0]["standard_errors"] == [None]
     assert all(job.result["losses"] is None and "why" in job.result for job in journal.jobs())
 
@@ -310,9 +311,21 @@ def test_an_order_that_diverges_ranks_last(
     assert result.beats_baseline
 
 
+def test_an_order_that_trained_along_does_not_win_where_the_last_one_diverges(
+    journal: Journal, answering: Callable[..., list[Any]]
+) -> None:
+    """The one that was dropped last does: it is the best of those that can win."""
+    answering(lambda job: 0.1 if job.order == REVERSE.indices else 0.9 if job.order != FORWARD.indices
+              else None if steps_of(job) > 4 else 0.01)  # fmt: skip
+    other = FIVE[1]
+    result = run(journal, [FORWARD, other], along=[REVERSE], to_the_end=True)
+    assert (result.ended, result.winner) == ("diverged", other)
+    assert [one.order for one in result.contestants if one.along] == [REVERSE]
+
+
 def test_a_baseline_that_diverged_trains_no_more(journal: Journal, answering: Callable[..., list[Any]]) -> None:
     jobs = answering(lambda job: None if job.order == REVERSE.indices else 0.5)
-    run(journal, [FORWARD], baseline=REVERSE, to_the_end=True)
+    run(journal, [FORWARD], along=[REVERSE], to_the_end=True)
     assert [steps_of(job) for job in jobs if job.order == REVERSE.indices] == [4]
     assert [steps_of(job) for job in jobs if job.order == FORWARD.indices] == ENDS
 
@@ -447,12 +460,10 @@ def test_a_worker_process_continues_what_another_has_begun(tmp_path: Path, journ
 def test_a_race_to_the_end_continues_one_that_was_decided(tmp_path: Path, journal: Journal) -> None:
     """As a discovery does that was told to explore only, and then to train."""
     config = RaceConfig(first_rung=60)
-    whole = elsewhere(
-        tmp_path / "whole", [REVERSE, FORWARD], config, recipe=LEARNING, baseline=REVERSE, to_the_end=True
-    )
+    whole = elsewhere(tmp_path / "whole", [REVERSE, FORWARD], config, recipe=LEARNING, along=[REVERSE], to_the_end=True)
     first = run(journal, [REVERSE, FORWARD], config, recipe=LEARNING)
     assert first.ended == "decided"
-    assert same(run(journal, [REVERSE, FORWARD], config, recipe=LEARNING, baseline=REVERSE, to_the_end=True), whole)
+    assert same(run(journal, [REVERSE, FORWARD], config, recipe=LEARNING, along=[REVERSE], to_the_end=True), whole)
 
 
 def test_other_settings_do_not_find_the_old_jobs(journal: Journal) -> None:
@@ -553,6 +564,7 @@ def test_what_was_done_before_is_told_as_finished(journal: Journal) -> None:
     assert [(one.order, one.done, one.finished) for one in progress] == [
         (FIVE[0], 2, True), (FIVE[1], 2, True), (FIVE[2], 3, True),
     ]  # fmt: skip
+    assert [one.step for one in progress] == [4, 4, 4]
     assert len(progress[0].curve) == 4
     assert progress[-1].best == result.winner
 

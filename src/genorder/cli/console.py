@@ -73,6 +73,7 @@ def training_hint(result: dict[str, Any], option: str) -> str | None:
     """What may help a model that was not trained to the end, if something may; `option` sets the number of steps."""
     if result["success_rate"] >= _GOOD_RATE:
         return None
+    spent = result.get("race_ended") in (None, "steps spent")  # else the training ended by itself
     steps = option.format(2 * result["steps"])
     if result.get("overfits"):
         return (
@@ -82,11 +83,12 @@ def training_hint(result: dict[str, Any], option: str) -> str | None:
         names = [target_name(result, column) for column in few[:_NAMED]] + ["..."] * (len(few) > _NAMED)
         return (
             f"all targets but {listed(names)} were learnt; which ones a training misses is in part chance: if they can "
-            f"be predicted at all, another --seed may help, or more steps, such as {steps}, with another --out"
+            f"be predicted at all, another --seed may help{f', or more steps, such as {steps},' if spent else ''} with "
+            "another --out"
         )
     if result.get("loss_still_falling"):
         return (
-            f"the training loss was still falling after {result['steps']} steps: more may help, such as {steps}, "
+            f"the loss was still falling after {result['steps']} steps: more may help, such as {steps}, "
             "with another --out"
         )
     return None

@@ -34,14 +34,14 @@ def rank(
     orders: Annotated[Path | None, typer.Option(help="JSON file with a list of orders.")] = None,
     judge: Annotated[
         str,
-        typer.Option(help="mixture: one short run on all orders; race: a short run for each, halved by loss."),
+        typer.Option(help="mixture: one short run on all orders; race: a training for each, the worse ones dropped."),
     ] = "mixture",
     exact: Annotated[
         bool | None, typer.Option(help="Score all orders on all samples, or drop the surely worse early.")
     ] = None,
     workers: options.Workers = None,
 ) -> None:
-    """Rank orders by the early loss of one short run on their mixture, or of a short run for each.
+    """Rank orders by the early loss of one short run on their mixture, or by a race.
 
     Example: genorder rank --task relu --length 30 --candidates random:128,forward
     """

@@ -31,11 +31,11 @@ def choose_device(name: str) -> torch.device:
         there = ", ".join(kind for kind, present in available.items() if present)
         raise InputError(f"--device {name}: this machine or torch build has no such device; there is: {there}")
     device = torch.device(name)
-    _prefer_deterministic_kernels(device)
+    prefer_deterministic_kernels(device)
     return device
 
 
-def _prefer_deterministic_kernels(device: torch.device) -> None:
+def prefer_deterministic_kernels(device: torch.device) -> None:
     """On a GPU, take kernels that give the same bits every time where there are any; a CPU's always do."""
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -79,10 +79,15 @@ def set_threads(threads: int | None) -> int:
     cores = usable_cores()
     if threads is not None and not 1 <= threads <= 4 * cores:
         raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
-    torch.set_num_threads(threads or cores)
-    with flushing_denormals():  # torch's threads inherit it for good when they start, so let them start now
-        torch.ones(_SHARED).mul_(2)
+    start_threads(threads or cores)
     return torch.get_num_threads()
+
+
+def start_threads(threads: int) -> None:
+    """Use that many threads for tensors, and start them now: they inherit for good how small numbers are treated."""
+    torch.set_num_threads(threads)
+    with flushing_denormals():
+        torch.ones(_SHARED).mul_(2)
 
 
 def describe_machine() -> dict[str, Any]:

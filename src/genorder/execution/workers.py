@@ -15,11 +15,9 @@ from multiprocessing.process import BaseProcess
 from types import ModuleType
 from typing import Any, Protocol, TypeVar, final
 
-import torch
-
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution.interrupt import StopRequest
-from genorder.execution.machine import using_threads
+from genorder.execution.machine import start_threads, using_threads
 
 Job = TypeVar("Job", contravariant=True)
 Result = TypeVar("Result", covariant=True)
@@ -194,7 +192,7 @@ def _serve(pipe: Connection, threads: int) -> None:
     """What a worker does until its pipe closes."""
     # Ctrl-C reaches the whole group; the parent decides. (Where masks are not inherited, from here on only.)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    torch.set_num_threads(threads)
+    start_threads(threads)
     while True:
         try:
             work, job = pipe.recv()

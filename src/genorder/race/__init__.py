@@ -1,4 +1,4 @@
-"""Orders compete: successive halving over trainings that go on from rung to rung."""
+"""Orders compete: trainings that go on from rung to rung, the worse ones dropped."""
 
 from genorder.race.race import AT_ONCE, Contestant, Race, RaceProgress, RaceResult
 from genorder.race.rules import RaceConfig, Recipe, expected_steps

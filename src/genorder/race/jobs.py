@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset, arrange
 from genorder.data.encoding import EOS, IGNORED
-from genorder.errors import GenorderError, Interrupted
-from genorder.execution import StopRequest
+from genorder.errors import GenorderError, InputError, Interrupted
+from genorder.execution import StopRequest, prefer_deterministic_kernels
 from genorder.models import GPT, fresh_gpt
 from genorder.models.losses import mean_loss, target_logits, token_losses
 from genorder.orders import Order
@@ -74,6 +74,7 @@ def run_job(
 
     The last step is kept as a checkpoint. Raises Interrupted.
     """
+    prefer_deterministic_kernels(torch.device(job.device))
     train, validation = _load_data(job.data, job.data_sha256, job.device)
     model = fresh_gpt(job.recipe.model, train, job.seed)
     order = Order(job.order)
@@ -107,7 +108,7 @@ def run_job(
             keep_end=True,
             stop=stop,
         )
-    except Interrupted:
+    except (InputError, Interrupted):
         raise
     except GenorderError as error:
         return {"losses": None, "curve": [], "steps": training.steps, "why": str(error), "seconds": 0.0}
@@ -139,7 +140,8 @@ def validated(model: GPT, validation: EncodedDataset, order: Order) -> tuple[NDA
         batch = arrange(validation, rows_B, order_1L)
         logits_BQV = target_logits(model, batch)
         losses_BQ = token_losses(logits_BQV, batch).masked_fill(batch.labels_BQ == EOS, 0.0)
-        losses.append((losses_BQ.double().sum(dim=1) / validation.target_lengths_N[rows_B].clamp(min=1)).cpu())
+        lengths_B = validation.target_lengths_N[rows_B].cpu().clamp(min=1)
+        losses.append(losses_BQ.cpu().double().sum(dim=1) / lengths_B)
         wrong_BQ = (logits_BQV.argmax(dim=-1) != batch.labels_BQ) & (batch.labels_BQ != IGNORED)
         right.append((~wrong_BQ.any(dim=1)).cpu())
     losses_N = torch.cat(losses).numpy()

@@ -32,7 +32,7 @@ from genorder.training import Progress
 
 AT_ONCE = 2  # trainings, for each of which there is a part of the threads: the winner's and the given order's
 
-Ended = Literal["solved", "decided", "converged", "steps spent"]
+Ended = Literal["solved", "decided", "converged", "diverged", "steps spent"]
 
 
 @final
@@ -62,6 +62,7 @@ class Contestant:
     curves: list[list[float]] = field(repr=False)  # training losses in each rung, first seed
     left_after: int | None  # the rung (from 0) after which it was dropped; None: never
     tied_with_best: bool = False
+    along: bool = False  # it only trained along, and cannot win
 
     @property
     def loss(self) -> float:
@@ -95,8 +96,13 @@ class RaceResult:
     seconds: float = 0.0  # of all jobs, by their own clocks, so that an interrupted race counts whole
 
     @property
+    def best(self) -> Contestant:
+        """Of those that could win."""
+        return next(contestant for contestant in self.contestants if not contestant.along)
+
+    @property
     def winner(self) -> Order:
-        return self.contestants[0].order
+        return self.best.order
 
     @property
     def tied(self) -> list[Order]:
@@ -107,8 +113,8 @@ class RaceResult:
 
     @property
     def beats_baseline(self) -> bool:
-        """Is the best order significantly below the unigram baseline?"""
-        return self.unigram.significantly_worse(self.contestants[0].rungs[-1], self.config)
+        """Was the best order significantly below the unigram baseline, after some rung?"""
+        return any(self.unigram.significantly_worse(rung, self.config) for rung in self.best.rungs)
 
     def separates(self, one: Order, other: Order) -> bool:
         """Is the first significantly better than the second?"""
@@ -117,14 +123,14 @@ class RaceResult:
     @property
     def still_improving(self) -> bool:
         """Did the last rung improve the best order?"""
-        rungs = self.contestants[0].rungs
+        rungs = self.best.rungs
         return len(rungs) > 1 and rungs[-1].improves_on(rungs[-2], self.config)
 
     @property
     def overfits(self) -> bool:
         """Has the validation loss of the best order risen since an earlier rung?"""
-        *before, last = self.contestants[0].rungs
-        return any(last.significantly_worse(rung, self.config) for rung in before)
+        *before, last = self.best.rungs
+        return last.finite and any(last.significantly_worse(rung, self.config) for rung in before)
 
 
 @final
@@ -178,12 +184,12 @@ class Race:
         self,
         orders: Sequence[Order],
         *,
-        baseline: Order | None = None,
+        along: Sequence[Order] = (),
         to_the_end: bool = False,
         rungs_end: Sequence[int] | None = None,
     ) -> RaceResult:
-        """Race the orders. The `baseline` trains along, whether it is one of them or not. A race that is decided goes
-        on `to_the_end` with the winner alone. `rungs_end` are the steps after each rung, if not those of the rules.
+        """Race the orders. Those `along` train to its end, whether they are among them or not. A race that is decided
+        goes on `to_the_end` with the winner alone. `rungs_end` are the steps after each rung, in place of the rules'.
         Raises InputError for no orders.
         """
         running = list(dict.fromkeys(orders))
@@ -195,8 +201,8 @@ class Race:
         left_after: dict[Order, int] = {}
         ended: Ended = "steps spent"
         for number, end in enumerate(rungs_end or rung_ends(config, self._recipe.training.steps)):
-            along = [baseline] if baseline and (baseline not in rungs or rungs[baseline][-1].finite) else []
-            for order, results in self._rung(number, end, list(dict.fromkeys([*running, *along]))).items():
+            beside = [order for order in along if order not in rungs or rungs[order][-1].finite]
+            for order, results in self._rung(number, end, list(dict.fromkeys([*running, *beside]))).items():
                 rungs.setdefault(order, []).append(self._outcome(results))
                 curves.setdefault(order, []).append(results[0]["curve"])
             out = {running[place] for place in dropped([rungs[order][-1] for order in running], self._unigram, config)}
@@ -209,7 +215,9 @@ class Race:
                 ended = "solved"
             elif len(running) == 1 and not to_the_end:
                 ended = "decided"
-            elif not best[-1].finite or has_converged(best, config):
+            elif not best[-1].finite:
+                ended = "diverged"
+            elif has_converged(best, config):
                 ended = "converged"
             if ended != "steps spent":
                 break
@@ -219,7 +227,12 @@ class Race:
         worse = {order for order in running if rungs[order][-1].significantly_worse(best[-1], config)}
         contestants = [
             Contestant(
-                order, rungs[order], curves[order], left_after.get(order), order in running and order not in worse
+                order,
+                rungs[order],
+                curves[order],
+                left_after.get(order),
+                tied_with_best=order in running and order not in worse,
+                along=order not in orders,
             )
             for order in [*running, *others]
         ]
@@ -253,7 +266,7 @@ class Race:
         training = self._recipe.training
         if not contestant.rungs:  # it was not raced: by the recipe's own schedule
             return self._job(contestant.order, 0, training.steps, stable=training.stable_steps, begin=0)
-        stable = contestant.rungs[-1].steps
+        stable = self._steps[contestant.order, 0]
         steps = stable + decay_steps(self._config, stable, self._recipe.training.steps)
         return self._job(contestant.order, 0, steps, stable=stable, begin=stable)
 
@@ -266,7 +279,7 @@ class Race:
             Recipe(model=self._recipe.model, training=training),
             derive_seed(self._seed, "race", repeat),
             begin,
-            self._config.check_steps if stable == steps else 0,
+            self._config.check_steps if stable == steps and self._config.seeds == 1 else 0,
             self._config.solved,
         )
 
@@ -287,7 +300,9 @@ class Race:
         samples = len(self._weights_N)
         losses = [np.full(samples, np.inf) if one["losses"] is None else np.array(one["losses"]) for one in results]
         right = [np.zeros(samples, dtype=np.bool_) if one["losses"] is None else one["right"] for one in results]
-        return Outcome(results[0]["steps"], np.stack(losses), np.array(right, dtype=np.bool_), self._weights_N)
+        return Outcome(
+            max(one["steps"] for one in results), np.stack(losses), np.array(right, dtype=np.bool_), self._weights_N
+        )
 
     def _results(
         self, number: int | None, jobs: list[RaceJob], trainings: list[tuple[Order, int]]
@@ -296,7 +311,7 @@ class Race:
         keys = [fingerprint(job.describe()) for job in jobs]
         results = [self._journal.get(key) for key in keys]
         missing = [index for index, result in enumerate(results) if result is None]
-        steps = [job.begin for job in jobs]
+        steps = [job.begin if known is None else known["steps"] for job, known in zip(jobs, results, strict=True)]
         started = time.monotonic()
 
         def tell(index: int, loss: float, *, finished: bool) -> None:

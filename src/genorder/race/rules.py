@@ -6,7 +6,7 @@ left. Then the orders are compared on the same validation samples:
 1. Nothing is decided before the best order beats the unigram baseline.
 2. From then on an order is dropped if its loss exceeds the best one's by at least `margin` of what the best has learnt,
    that is of the distance between the baseline and the best, and if a paired t-test over the samples calls the
-   difference significant. With several seeds this must hold for each of them.
+   difference significant. With several seeds the test is on their mean, and the margin must hold for each of them.
 3. The race ends when an order solves the validation samples, when the best has not improved for `patience` rungs, or
    when the steps are spent.
 
@@ -85,7 +85,7 @@ class Outcome:
 
     @property
     def loss(self) -> float:
-        return float(self._weighted_N.mean())
+        return float(self._weighted_N.mean()) if self.finite else math.inf
 
     @property
     def error(self) -> float:
@@ -108,7 +108,7 @@ class Outcome:
         return weighted_N
 
     def significantly_worse(self, other: "Outcome", config: RaceConfig, margin: float = 0.0) -> bool:
-        """Does a paired t-test say that the loss exceeds the other's, for each seed, and is it more than a margin?"""
+        """Does a paired t-test say that the loss exceeds the other's, and is it more than a margin for each seed?"""
         own_SN, other_SN = np.broadcast_arrays(self.losses_SN, other.losses_SN)
         with np.errstate(invalid="ignore"):
             differences_S = ((own_SN - other_SN) * self.weights_N).mean(axis=1)

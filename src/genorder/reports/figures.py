@@ -17,7 +17,6 @@ from genorder.reports.tables import Curve, Matrix, Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")  # Okabe and Ito's
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "x", "cross", "star", "triangle-down")
-_DASHES = ("dot", "solid", "dash", "dashdot")
 Blank = Literal["zeros", "upper", "nothing"]  # cells of a matrix without a mark; upper: right of the diagonal
 _MOST_CURVES = 16
 _MOST_BARS = 60  # ranks drawn with error bars

@@ -198,7 +198,7 @@ def _ranking(run: ReportedRun) -> Section | None:
 
 
 def _curves(run: ReportedRun) -> Section | None:
-    parts = []
+    parts: list[Part] = []
     raced = race_curves(run)
     sources: list[tuple[str, str, list[Curve], str]] = [
         ("curves-race", "Trainings of the race", raced, "training loss"),
@@ -209,8 +209,7 @@ def _curves(run: ReportedRun) -> Section | None:
         if curves:
             drawing = figures.curves_drawing(name, caption, curves, what)
             parts.append(Part(curve_table(curves[:60]), caption, drawing))
-    prose: list[str] = []
-    return Section("curves", "How the loss falls", prose, parts) if parts else None
+    return Section("curves", "How the loss falls", [], parts) if parts else None
 
 
 def _positions(run: ReportedRun) -> Section | None:

@@ -54,6 +54,8 @@ def discovery_run(
 ) -> DiscoveryRun:
     """Raises InputError for orders of the user's own that the constraints forbid, or that are too many for a race."""
     constraints = constraints or Constraints()
+    if config.race.seeds > 1 and not config.race.enabled:
+        raise InputError(f"--seeds {config.race.seeds}: preset {preset} has no race; expected 1, or another preset")
     _check_also(also, constraints)
     discovery = Discovery(
         splits=source.splits,

@@ -1,4 +1,4 @@
-"""Given orders, ranked by one short run on their mixture, or by a short run for each: the run of `genorder rank`."""
+"""Given orders, ranked by one short run on their mixture, or by a race: the run of `genorder rank`."""
 
 import csv
 import io
