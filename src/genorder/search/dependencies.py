@@ -18,7 +18,8 @@ from genorder.data import EncodedDataset
 from genorder.dependencies.graph import TargetDependency
 from genorder.dependencies.mining import Mined, mine_dependencies
 from genorder.dependencies.relations import Determinant
-from genorder.orders import CandidateSource, Constraints, Order, deduplicated
+from genorder.orders import CandidateSource, Constraints, DependencyGraph, Order, deduplicated, order_cost
+from genorder.orders.cost import best_cost
 from genorder.search.any_order import AnyOrder
 from genorder.search.base import (
     MOST_PROPOSALS,
@@ -35,6 +36,7 @@ from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
 
 _SORTS = 3  # of a graph, that are proposed
+_MOST_MOVED = 64  # targets: with more, what constraints cost is not looked at move by move
 _TIMED_ROWS = 4_000  # of the screen's matrix product, by which the time of mining is estimated
 
 
@@ -99,6 +101,8 @@ class Dependencies(OwnModelSearch):
         if learned:  # what counting determines stays first
             sorts = problem.allowed([Order.of(sorted(sort, key=mined.open.__contains__)) for sort in sorts])
             sorts.sort(key=lambda sort: -learnability(sort, parents))
+        if problem.constraints and not mined.open and problem.length <= _MOST_MOVED:
+            sorts = [_cheapest(sort, graph, problem.constraints) for sort in sorts]
         others = [Order.of(_assembled(mined, left)[0]) for left in more]
         most = min(MOST_PROPOSALS, problem.budget.candidates or MOST_PROPOSALS)
         proposals = [Proposal(order) for order in deduplicated([*sorts, *problem.allowed(others)])][:most]
@@ -294,6 +298,25 @@ def _determined(mined: Mined, sequence: Sequence[int]) -> Determinant | None:
         if known.issuperset(one.positions)
     ]
     return min(usable, key=lambda one: one.complexity, default=None)
+
+
+def _cheapest(order: Order, graph: Sequence[TargetDependency], constraints: Constraints) -> Order:
+    """Constraints may forbid every topological sort: move one target at a time for as long as that saves operations."""
+    computed = DependencyGraph(len(order), tuple(one.targets for one in graph), tuple(one.inputs for one in graph))
+    cost, least = order_cost(order, computed), best_cost(computed)
+    improved = True
+    while improved and cost > least:
+        improved = False
+        for step, target in enumerate(order):
+            left = [other for other in order if other != target]
+            for place in range(len(order)):
+                moved = Order.of([*left[:place], target, *left[place:]])
+                if place != step and constraints.allows(moved) and (moved_cost := order_cost(moved, computed)) < cost:
+                    order, cost, improved = moved, moved_cost, True
+                    break
+            if improved:
+                break
+    return order
 
 
 def verdict(mined: Mined, chosen: Mapping[int, Determinant], learned: Learned | None) -> tuple[str, str]:
