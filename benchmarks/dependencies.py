@@ -25,7 +25,7 @@ import torch
 from genorder import Order, cost_ratio, make_task
 from genorder.data import SequenceDataset, Splits, encode_for_exploring
 from genorder.orders import CandidateSource, DependencyGraph
-from genorder.presets import DISCOVERIES
+from genorder.presets import DISCOVERIES, DataSize
 from genorder.search import Dependencies, SearchProblem, SearchResult
 from genorder.store import RunDirectory
 from genorder.tasks import task_splits
@@ -92,7 +92,7 @@ def main() -> None:
 
 def run(task: str, length: str | None, seed: int, samples: int, kind: str) -> dict:
     splits, graph = data(task, length, seed, samples, kind)
-    config = DISCOVERIES["cpu"](samples)
+    config = DISCOVERIES["cpu"](DataSize(samples))
     with (
         tempfile.TemporaryDirectory() as folder,
         RunDirectory.open(Path(folder) / "run", {}, command=(), environment={}) as directory,

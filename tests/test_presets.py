@@ -2,7 +2,7 @@ import inspect
 
 import pytest
 
-from genorder.presets import DISCOVERIES, EXPLORATIONS, PRESETS
+from genorder.presets import DISCOVERIES, EXPLORATIONS, PRESETS, DataSize
 from genorder.settings import resolve, resolve_discovery, resolve_exploration
 
 
@@ -57,10 +57,10 @@ def test_the_paper_has_no_race(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_knows_the_number_of_training_samples_and_nothing_else(preset: str) -> None:
+def test_a_preset_knows_the_size_of_the_data_and_nothing_else(preset: str) -> None:
     for presets in (PRESETS, EXPLORATIONS, DISCOVERIES):
-        assert list(inspect.signature(presets[preset]).parameters) == ["train_samples"]
-        assert presets[preset](1_280).samples.train == 1_280
+        assert list(inspect.signature(presets[preset]).parameters) == ["size"]
+        assert presets[preset](DataSize(1_280)).samples.train == 1_280
     config = resolve(preset)
     assert config.training.warmup_steps < config.training.steps
 
@@ -69,6 +69,17 @@ def test_a_preset_knows_the_number_of_training_samples_and_nothing_else(preset: 
 def test_a_discovery_is_the_same_whether_the_number_of_samples_is_the_default_or_counted(preset: str) -> None:
     default = resolve_discovery(preset)
     assert resolve_discovery(preset, train_samples=default.samples.train) == default
+
+
+def test_the_most_steps_of_a_race_follow_the_length_of_a_sample() -> None:
+    def most(positions: int, samples: int = 100_000) -> tuple[int, int]:
+        training = resolve_discovery("cpu", train_samples=samples, positions=positions).final.training
+        return training.steps, training.batch_size
+
+    assert most(20) == (40_000, 64)
+    assert most(2_001) == (781, 64)  # 100 million tokens
+    assert most(20, samples=10) == (40_000, 10)
+    assert resolve("paper", positions=2_001) == resolve("paper")
 
 
 def test_epochs_of_the_paper_follow_the_samples() -> None:

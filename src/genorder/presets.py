@@ -1,11 +1,13 @@
 """Complete, named configurations: `cpu` for a laptop; `paper`, `paper-prod` and `paper-delay` for a GPU.
 
-Each preset is a function of the number of training samples alone (None: the preset's own number), and returns the whole
-configuration; nothing is filled in later. No preset knows which task or file the samples come from: the user chooses.
+Each preset is a function of the size of the data alone and returns the whole configuration; nothing is filled in later.
+No preset knows which task or file the samples come from: the user chooses.
 """
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -14,6 +16,18 @@ from genorder.models import GPTConfig
 from genorder.profiling import AnyOrderConfig, ProfilerConfig
 from genorder.race import RaceConfig, Recipe
 from genorder.training import TrainingConfig
+
+
+@final
+@dataclass(frozen=True)
+class DataSize:
+    """What a preset may know of the data."""
+
+    samples: int | None = None  # for training; None: as many as the preset says
+    positions: int | None = None  # tokens of a sample: inputs, SEP and targets; None: not known yet
+
+
+_UNKNOWN = DataSize()
 
 
 class SampleSizes(BaseModel):
@@ -34,41 +48,41 @@ class RunConfig(BaseModel):
     training: TrainingConfig
 
 
-def cpu(train_samples: int | None = None) -> RunConfig:
+def cpu(size: DataSize = _UNKNOWN) -> RunConfig:
     """Teaches the same lesson as `paper` in minutes on two CPU cores."""
     return RunConfig(
-        samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1_000),
-        model=GPTConfig(layers=2, heads=4, width=128, feedforward=512, dropout=0.0),
+        samples=SampleSizes(train=size.samples or 100_000, validation=1_000, test=1_000),
+        model=GPTConfig(layers=2, heads=4, width=128, feedforward=512, activation="gelu", initialisation="fan_in"),
         training=TrainingConfig(
             steps=1_000, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98, clip_norm=1.0
         ),
     )
 
 
-def paper(train_samples: int | None = None) -> RunConfig:
+def paper(size: DataSize = _UNKNOWN) -> RunConfig:
     """The paper's final training for its recurrences: ten epochs of 100,000 samples."""
     return _paper_run(
-        train_samples or 100_000,
+        size.samples or 100_000,
         GPTConfig(layers=6, heads=8, width=512, feedforward=2048, dropout=0.1),
         epochs=10,
         learning_rate=5e-5,
     )
 
 
-def paper_prod(train_samples: int | None = None) -> RunConfig:
+def paper_prod(size: DataSize = _UNKNOWN) -> RunConfig:
     """The paper's final training for the multiplication of integers: thirty epochs of 1,000,000 samples."""
     return _paper_run(
-        train_samples or 1_000_000,
+        size.samples or 1_000_000,
         GPTConfig(layers=12, heads=12, width=768, feedforward=3072, dropout=0.1),
         epochs=30,
         learning_rate=5e-5,
     )
 
 
-def paper_delay(train_samples: int | None = None) -> RunConfig:
+def paper_delay(size: DataSize = _UNKNOWN) -> RunConfig:
     """The paper's final training for its delay networks: ten epochs of 100,000 samples, a small model."""
     return _paper_run(
-        train_samples or 100_000,
+        size.samples or 100_000,
         GPTConfig(layers=6, heads=1, width=128, feedforward=512, dropout=0.1),
         epochs=10,
         learning_rate=5e-4,
@@ -94,40 +108,38 @@ class ExplorationConfig(BaseModel):
     final: Recipe
 
 
-def cpu_exploration(train_samples: int | None = None) -> ExplorationConfig:
+def cpu_exploration(size: DataSize = _UNKNOWN) -> ExplorationConfig:
     """A model of one layer that is told which target comes next; many small steps. Measured: benchmarks/RESULTS.md."""
-    final = cpu(train_samples)
+    final = cpu(size)
     return ExplorationConfig(
-        samples=SampleSizes(train=train_samples or 100_000, validation=1_000, test=1),
+        samples=SampleSizes(train=size.samples or 100_000, validation=1_000, test=1),
         profiler=ProfilerConfig(
             told=True,
-            model=GPTConfig(layers=1, heads=4, width=128, feedforward=512),
+            model=GPTConfig(layers=1, heads=4, width=128, feedforward=512, activation="gelu"),
             training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
         race=RaceConfig(),
-        final=_raced(final),
+        final=_raced(final, size),
     )
 
 
-def paper_exploration(train_samples: int | None = None) -> ExplorationConfig:
+def paper_exploration(size: DataSize = _UNKNOWN) -> ExplorationConfig:
     """One epoch of a one-layer GPT-2, as in the paper for its recurrences."""
-    return _paper_exploration(paper(train_samples), train_samples, batch_size=128, learning_rate=5e-5)
+    return _paper_exploration(paper(size), size, batch_size=128, learning_rate=5e-5)
 
 
-def paper_prod_exploration(train_samples: int | None = None) -> ExplorationConfig:
+def paper_prod_exploration(size: DataSize = _UNKNOWN) -> ExplorationConfig:
     """The same, before the final training for multiplication."""
-    return _paper_exploration(paper_prod(train_samples), train_samples, batch_size=128, learning_rate=5e-5)
+    return _paper_exploration(paper_prod(size), size, batch_size=128, learning_rate=5e-5)
 
 
-def paper_delay_exploration(train_samples: int | None = None) -> ExplorationConfig:
+def paper_delay_exploration(size: DataSize = _UNKNOWN) -> ExplorationConfig:
     """One epoch of a one-layer GPT-2, as in the paper for its delay networks."""
-    return _paper_exploration(paper_delay(train_samples), train_samples, batch_size=32, learning_rate=5e-4)
+    return _paper_exploration(paper_delay(size), size, batch_size=32, learning_rate=5e-4)
 
 
-def _paper_exploration(
-    final: RunConfig, train_samples: int | None, *, batch_size: int, learning_rate: float
-) -> ExplorationConfig:
-    samples = train_samples or 100_000
+def _paper_exploration(final: RunConfig, size: DataSize, *, batch_size: int, learning_rate: float) -> ExplorationConfig:
+    samples = size.samples or 100_000
     return ExplorationConfig(
         samples=SampleSizes(train=samples, validation=1_000, test=1),
         profiler=ProfilerConfig(
@@ -145,14 +157,18 @@ def _recipe(final: RunConfig) -> Recipe:
     return Recipe(model=final.model, training=final.training)
 
 
-def _raced(final: RunConfig) -> Recipe:
-    """For a race, which ends when nothing improves any more: steps enough for what is learnt slowly.
+_MOST_STEPS, _MOST_TOKENS = 40_000, 100_000_000
 
-    With batches of 64, ReLU and Sine at 20 targets were solved in two thirds of the time that batches of 128 take, and
-    6-digit addition in about the same.
+
+def _raced(final: RunConfig, size: DataSize) -> Recipe:
+    """For a race, which ends when nothing improves any more: the model, the batch and the most steps.
+
+    Model, batch and rate are the same for all data: no other choice was better on most random programs (RESULTS.md).
+    A training reads 100 million tokens at most, whatever the length of a sample: about an hour on one CPU core.
     """
-    changes = {"steps": 40_000, "batch_size": 64}
-    return Recipe(model=final.model, training=final.training.model_copy(update=changes))
+    batch = 64 if size.samples is None else min(64, size.samples)
+    steps = min(_MOST_STEPS, math.ceil(_MOST_TOKENS / batch / (size.positions or 1)))
+    return Recipe(model=final.model, training=final.training.model_copy(update={"steps": steps, "batch_size": batch}))
 
 
 class DiscoveryConfig(BaseModel):
@@ -177,12 +193,12 @@ class DiscoveryConfig(BaseModel):
 _SEARCH_STEPS = 1_500  # of one profiling run of a search, at most: it has many of them
 
 
-def _discovery(preset: str) -> Callable[[int | None], DiscoveryConfig]:
+def _discovery(preset: str) -> Callable[[DataSize], DiscoveryConfig]:
     """The exploration and the final training of a preset, of the same training samples."""
 
-    def combined(train_samples: int | None = None) -> DiscoveryConfig:
-        final = PRESETS[preset](train_samples)
-        exploration = EXPLORATIONS[preset](final.samples.train)
+    def combined(size: DataSize = _UNKNOWN) -> DiscoveryConfig:
+        final = PRESETS[preset](size)
+        exploration = EXPLORATIONS[preset](DataSize(final.samples.train, size.positions))
         profiler = exploration.profiler
         steps = min(profiler.training.steps, _SEARCH_STEPS)
         return DiscoveryConfig(
@@ -198,22 +214,22 @@ def _discovery(preset: str) -> Callable[[int | None], DiscoveryConfig]:
             ),
             any_order=AnyOrderConfig(),
             race=exploration.race,
-            final=_raced(final) if exploration.race.enabled else _recipe(final),
+            final=exploration.final,
         )
 
     return combined
 
 
-PRESETS: dict[str, Callable[[int | None], RunConfig]] = {
+PRESETS: dict[str, Callable[[DataSize], RunConfig]] = {
     "cpu": cpu,
     "paper": paper,
     "paper-prod": paper_prod,
     "paper-delay": paper_delay,
 }
-EXPLORATIONS: dict[str, Callable[[int | None], ExplorationConfig]] = {
+EXPLORATIONS: dict[str, Callable[[DataSize], ExplorationConfig]] = {
     "cpu": cpu_exploration,
     "paper": paper_exploration,
     "paper-prod": paper_prod_exploration,
     "paper-delay": paper_delay_exploration,
 }
-DISCOVERIES: dict[str, Callable[[int | None], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}
+DISCOVERIES: dict[str, Callable[[DataSize], DiscoveryConfig]] = {name: _discovery(name) for name in PRESETS}

@@ -12,6 +12,7 @@ from genorder.presets import (
     DISCOVERIES,
     EXPLORATIONS,
     PRESETS,
+    DataSize,
     DiscoveryConfig,
     ExplorationConfig,
     RunConfig,
@@ -24,46 +25,54 @@ def resolve(
     preset: str,
     *,
     train_samples: int | None = None,
+    positions: int | None = None,
     held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> RunConfig:
     """A preset, changed by a TOML file, then by `a.b=c` settings. Raises InputError for what does not fit.
 
-    `train_samples` and `held_out` (validation, test) are how many samples there are, where that is not the preset's.
+    `train_samples` and `held_out` (validation, test) are how many samples there are, where that is not the preset's;
+    `positions` are the tokens of one.
     """
-    return _resolve(PRESETS, RunConfig, preset, train_samples, held_out, config_file, settings)
+    return _resolve(PRESETS, RunConfig, preset, DataSize(train_samples, positions), held_out, config_file, settings)
 
 
 def resolve_exploration(
     preset: str,
     *,
     train_samples: int | None = None,
+    positions: int | None = None,
     held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> ExplorationConfig:
     """The same for the exploration of orders."""
-    return _resolve(EXPLORATIONS, ExplorationConfig, preset, train_samples, held_out, config_file, settings)
+    return _resolve(
+        EXPLORATIONS, ExplorationConfig, preset, DataSize(train_samples, positions), held_out, config_file, settings
+    )
 
 
 def resolve_discovery(
     preset: str,
     *,
     train_samples: int | None = None,
+    positions: int | None = None,
     held_out: Mapping[str, int] | None = None,
     config_file: Path | None = None,
     settings: Sequence[str] = (),
 ) -> DiscoveryConfig:
     """The same for a discovery."""
-    return _resolve(DISCOVERIES, DiscoveryConfig, preset, train_samples, held_out, config_file, settings)
+    return _resolve(
+        DISCOVERIES, DiscoveryConfig, preset, DataSize(train_samples, positions), held_out, config_file, settings
+    )
 
 
 def _resolve(
-    presets: Mapping[str, Callable[[int | None], AnyConfig]],
+    presets: Mapping[str, Callable[[DataSize], AnyConfig]],
     kind: type[AnyConfig],
     preset: str,
-    train_samples: int | None,
+    size: DataSize,
     held_out: Mapping[str, int] | None,
     config_file: Path | None,
     settings: Sequence[str],
@@ -76,8 +85,8 @@ def _resolve(
     for change, _ in changes:
         asked = change.get("samples")
         if isinstance(asked, dict) and type(asked.get("train")) is int:
-            train_samples = asked["train"]
-    values = presets[preset](train_samples).model_dump()
+            size = DataSize(asked["train"], size.positions)
+    values = presets[preset](size).model_dump()
     values["samples"] |= held_out or {}
     for change, where in changes:
         _merge(values, change, where)

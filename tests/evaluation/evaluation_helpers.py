@@ -48,7 +48,7 @@ def generate_plainly(model: GPT, x: list[int], longest: int) -> list[int]:
     return generated + [PAD] * (longest - len(generated))
 
 
-def overfitted(dataset: SequenceDataset, order: Order, *, steps: int = 250) -> GPT:
+def overfitted(dataset: SequenceDataset, order: Order, *, steps: int = 300) -> GPT:
     encoded = encode_whole(dataset)
     config = GPTConfig(layers=1, heads=2, width=32, feedforward=64)
     positions = encoded.input_width + 1 + encoded.target_width

@@ -43,7 +43,7 @@ def evaluate_plainly(model: GPT, encoded: EncodedDataset, order: Order) -> dict[
         "samples": samples,
         "success_rate": successes / samples,
         "teacher_forced_match_rate": matches / samples,
-        "loss": mean([loss for slot in losses for loss in slot]),
+        "loss": mean([loss for slot in losses[:-1] for loss in slot]),
         "error_rate_by_target": list(map(mean, errors[:-1])),
         "loss_by_target": list(map(mean, losses[:-1])),
         "eos_error_rate": mean(errors[-1]),

@@ -1,5 +1,6 @@
 import math
 import warnings
+from typing import Literal
 
 import pytest
 import torch
@@ -7,18 +8,29 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data import Batch
-from genorder.data.encoding import IGNORED
+from genorder.data.encoding import EOS, IGNORED
 from genorder.models import GPT, GPTConfig
 from genorder.models.gpt2_weights import to_gpt2
-from genorder.models.losses import mean_loss, target_logits, token_losses
+from genorder.models.losses import mean_loss, target_logits, target_losses, token_losses
 from genorder.seeding import torch_generator
 
 VOCABULARY, POSITIONS = 13, 12
 SIZES = [(1, 1, 8, 16), (1, 2, 8, 32), (2, 4, 16, 24), (3, 2, 12, 48), (3, 1, 4, 8)]  # layers, heads, width, inner
 
 
-def make(layers: int, heads: int, width: int, feedforward: int, dropout: float = 0.0, *, noisy: bool = True) -> GPT:
-    config = GPTConfig(layers=layers, heads=heads, width=width, feedforward=feedforward, dropout=dropout)
+def make(
+    layers: int,
+    heads: int,
+    width: int,
+    feedforward: int,
+    dropout: float = 0.0,
+    *,
+    noisy: bool = True,
+    activation: Literal["gelu_new", "gelu"] = "gelu_new",
+) -> GPT:
+    config = GPTConfig(
+        layers=layers, heads=heads, width=width, feedforward=feedforward, dropout=dropout, activation=activation
+    )
     rng = torch_generator(1)
     model = GPT(config, vocabulary=VOCABULARY, positions=POSITIONS, rng=rng)
     if noisy:  # so large, biases and norms too, that an error anywhere shows in the logits
@@ -43,17 +55,20 @@ def random_batch(inputs: int, targets: int, rows: int = 5) -> Batch:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("length", [1, 7, POSITIONS])
-def test_logits_are_those_of_transformers(size: tuple[int, int, int, int], length: int) -> None:
+@pytest.mark.parametrize("activation", ["gelu_new", "gelu"])
+def test_logits_are_those_of_transformers(
+    size: tuple[int, int, int, int], length: int, activation: Literal["gelu_new", "gelu"]
+) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of transformers' own making, while it is imported and set up
         transformers = pytest.importorskip("transformers")
         layers, heads, width, feedforward = size
         config = transformers.GPT2Config(
             vocab_size=VOCABULARY, n_positions=POSITIONS, n_embd=width, n_layer=layers, n_head=heads,
-            n_inner=feedforward, bos_token_id=1, eos_token_id=2,
+            n_inner=feedforward, activation_function=activation, bos_token_id=1, eos_token_id=2,
         )  # fmt: skip
         theirs = transformers.GPT2LMHeadModel(config).eval()
-    ours = make(*size)
+    ours = make(*size, activation=activation)
     missing, unexpected = theirs.load_state_dict(to_gpt2(ours), strict=False)
     assert not unexpected
     assert all(name.endswith(("attn.bias", "attn.masked_bias")) for name in missing)
@@ -77,6 +92,8 @@ def test_last_positions_alone_equal_those_of_all(size: tuple[int, int, int, int]
 def test_losses_and_gradients_equal_those_of_the_full_computation(size: tuple[int, int, int, int]) -> None:
     model, batch = make(*size).double(), random_batch(inputs=4, targets=5)
     full = model(batch.tokens_BT)[:, 4:].flatten(0, 1)
+    counted = int((batch.labels_BQ != IGNORED).sum())
+    targets = counted - int((batch.labels_BQ == EOS).sum())
     expected_loss = F.cross_entropy(full, batch.labels_BQ.flatten(), ignore_index=IGNORED)
     expected = torch.autograd.grad(expected_loss, list(model.parameters()))
 
@@ -88,8 +105,8 @@ def test_losses_and_gradients_equal_those_of_the_full_computation(size: tuple[in
     ):
         torch.testing.assert_close(gradient, wanted, rtol=1e-9, atol=1e-12, msg=lambda text, n=name: f"{n}: {text}")
 
-    # mean_loss may take its cross-entropy in single precision.
-    loss = mean_loss(model, batch)
+    # mean_loss may take its cross-entropy in single precision. It counts EOS, and is per target token.
+    loss = mean_loss(model, batch) * targets / counted
     torch.testing.assert_close(loss.double(), expected_loss, rtol=1e-5, atol=0)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     for (name, _), gradient, wanted in zip(model.named_parameters(), gradients, expected, strict=True):
@@ -108,8 +125,9 @@ def test_token_losses_are_those_of_each_prediction() -> None:
             for step, label in enumerate(labels):
                 expected = 0.0 if label == IGNORED else -float(logarithms[row, step, label])
                 assert float(losses[row, step]) == pytest.approx(expected, rel=1e-5)
-        counted = batch.labels_BQ != IGNORED
-        assert float(mean_loss(model, batch)) == pytest.approx(float(losses[counted].mean()), rel=1e-5)
+        is_target = (batch.labels_BQ != IGNORED) & (batch.labels_BQ != EOS)
+        assert float(mean_loss(model, batch)) == pytest.approx(float(losses.sum() / is_target.sum()), rel=1e-5)
+        assert torch.equal(target_losses(logits, batch), losses.where(is_target, 0.0))
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -139,8 +157,11 @@ def test_later_tokens_never_change_earlier_logits() -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2, 8])
-def test_initial_weights_have_the_statistics_of_gpt2(layers: int) -> None:
-    config = GPTConfig(layers=layers, heads=4, width=64, feedforward=256)
+@pytest.mark.parametrize(("initialisation", "usual"), [("gpt2", 0.02), ("fan_in", 0.125)])
+def test_initial_weights_have_their_statistics(
+    layers: int, initialisation: Literal["gpt2", "fan_in"], usual: float
+) -> None:
+    config = GPTConfig(layers=layers, heads=4, width=64, feedforward=256, initialisation=initialisation)
     model = GPT(config, vocabulary=100, positions=70, rng=torch_generator(0))
     seen = set()
     for name, parameter in model.state_dict().items():
@@ -151,7 +172,7 @@ def test_initial_weights_have_the_statistics_of_gpt2(layers: int) -> None:
         else:
             residual = name.endswith(("attention_out.weight", "contract.weight"))
             seen.add(residual)
-            deviation = 0.02 / math.sqrt(2 * layers) if residual else 0.02
+            deviation = usual / math.sqrt(2 * layers) if residual else usual
             assert float(parameter.std()) == pytest.approx(deviation, rel=0.06), name
             assert abs(float(parameter.mean())) < 5 * deviation / math.sqrt(parameter.numel()), name
     assert seen == {True, False}

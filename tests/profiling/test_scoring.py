@@ -30,7 +30,7 @@ def test_shared_prefixes_equal_the_plain_way(layers: int, heads: int, fixed: boo
     model = random_model(encoded, layers=layers, heads=heads)
     exact, plain = exact_scores(model, encoded, SOME), plain_scores(model, encoded, SOME)
     assert_allclose(exact.losses_CN, plain.losses_CN, rtol=0, atol=1e-5)
-    assert exact.predictions_N.tolist() == plain.predictions_N.tolist() == (encoded.target_lengths_N + 1).tolist()
+    assert exact.lengths_N.tolist() == plain.lengths_N.tolist() == encoded.target_lengths_N.tolist()
     assert exact.scored_C.tolist() == [40] * len(SOME)
     assert np.ptp(exact.losses_CN.mean(axis=1)) > 0.01
 
@@ -130,9 +130,9 @@ def test_racing_finds_the_exact_winner_or_ties_with_it(seed: int, fixed: bool) -
     racing = racing_scores(model, encoded, orders, RacingConfig())
     scored = racing.scored_C
     longest = scored.max()
-    means, _ = means_and_errors(racing.losses_CN[:, :longest], racing.predictions_N[:longest])
+    means, _ = means_and_errors(racing.losses_CN[:, :longest], racing.lengths_N[:longest])
     winner = int(means.argmin())  # infinite for those that left before
-    _, differences, errors = compare_with_best(exact.losses_CN, exact.predictions_N)
+    _, differences, errors = compare_with_best(exact.losses_CN, exact.lengths_N)
     assert differences[winner] <= errors[winner]
     for candidate, count in enumerate(scored.tolist()):
         assert count in (16, 32, 64, 128, 256, 300)
@@ -171,7 +171,7 @@ def test_a_race_must_grow(setting: dict[str, Any]) -> None:
 @pytest.fixture
 def _not_a_number_after_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loss of a sample whose last emitted token is 0 is not a number, by either way of computing it."""
-    walk, losses_of = scoring.shared_prefix_losses, scoring.token_losses
+    walk, losses_of = scoring.shared_prefix_losses, scoring.target_losses
 
     def walked(model: GPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor, stop: None) -> Tensor:
         last_CS = targets_SL.T[orders_CL[:, -1]]
@@ -181,7 +181,7 @@ def _not_a_number_after_zero(monkeypatch: pytest.MonkeyPatch) -> None:
         return losses_of(logits_BQV, batch).masked_fill(batch.labels_BQ[:, -2:-1] == ZERO, math.nan)
 
     monkeypatch.setattr(scoring, "shared_prefix_losses", walked)
-    monkeypatch.setattr(scoring, "token_losses", computed)
+    monkeypatch.setattr(scoring, "target_losses", computed)
 
 
 def one_zero_target(samples: int) -> EncodedDataset:

@@ -1,5 +1,6 @@
 """One job of a race: it continues a training, and says how good the model is on the validation samples."""
 
+from collections.abc import Iterator
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +21,7 @@ from genorder.models import GPT, GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.race import Recipe
-from genorder.race.jobs import RaceJob, keep_data, run_job, validated
+from genorder.race.jobs import RaceJob, keep_data, run_job, solves, validated
 from genorder.seeding import derive_seed
 from genorder.training import BatchPlan, CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -182,9 +183,9 @@ def test_a_training_ends_early_once_its_samples_are_solved(tmp_path: Path, monke
     def improving(*arguments: Any) -> Any:
         nonlocal looks
         looks += 1
-        return np.zeros(len(validation)), np.arange(len(validation)) < looks * len(validation) / 3
+        return [(np.zeros(len(validation)), np.arange(len(validation)) < looks * len(validation) / 3)]
 
-    monkeypatch.setattr(JOBS, "validated", improving)
+    monkeypatch.setattr(JOBS, "_validated_chunks", improving)
     solved = run_job(job(tmp_path, 12, check_steps=4, solved=0.6))
     assert (solved["steps"], len(solved["curve"]), looks) == (8, 8, 3)
     state = job(tmp_path, 12).checkpoints.load_latest()
@@ -196,6 +197,24 @@ def test_a_training_ends_early_once_its_samples_are_solved(tmp_path: Path, monke
     looks = 5
     never = run_job(job(tmp_path, 22, solved=0.6, begin=16))
     assert (never["steps"], looks) == (22, 6)
+
+
+def test_too_many_wrong_samples_end_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, validation = relu_splits()
+    seen = 0
+
+    def chunks(*_: Any) -> Iterator[tuple[Any, Any]]:
+        nonlocal seen
+        for right_B in torch.split(torch.arange(len(validation)) % 10 > 0, len(validation) // 5):  # one in ten is wrong
+            seen += 1
+            yield None, right_B.numpy()
+
+    monkeypatch.setattr(JOBS, "_validated_chunks", chunks)
+    model = random_model(validation)
+    assert not solves(model, validation, FORWARD, 0.99)
+    assert seen == 1
+    assert solves(model, validation, FORWARD, 0.9)
+    assert seen == 6
 
 
 def test_looking_at_the_success_rate_changes_nothing(tmp_path: Path) -> None:
@@ -277,6 +296,10 @@ def test_the_right_samples_are_those_that_greedy_generation_gets(length: str) ->
     fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=0)
     _, right_N = validated(model, validation, FORWARD)
     assert 0 < right_N.sum() < len(right_N)
+    reached = float(right_N.mean())
+    assert [solves(model, validation, FORWARD, rate) for rate in (reached - 1e-9, reached, reached + 1e-9)] == [
+        True, True, False,
+    ]  # fmt: skip
     assert right_N.mean() == evaluate(model, validation, FORWARD).success_rate
     for row in (*np.flatnonzero(right_N)[:3], *np.flatnonzero(~right_N)[:3]):
         one = EncodedDataset(

@@ -551,6 +551,9 @@ def test_what_is_told_of_a_race(journal: Journal, monkeypatch: pytest.MonkeyPatc
         assert one.best in [earlier.order for earlier in done if earlier.loss == one.best_loss]
         assert one.curve == curves[one.order][0]
     assert [finished[n].seconds_left for n in (2, 5, 7)] == [0, 0, 0]
+    assert all(math.isnan(one.run_seconds_left) for one in progress if one.rung == 0)
+    assert all(one.run_seconds_left >= one.seconds_left for one in progress if one.rung != 0)
+    assert finished[7].run_seconds_left == 0
     on_the_way = [one for one in progress if not one.finished and one.rung == 1]
     assert [one.step for one in on_the_way] == [20, 25] * 3
     assert (on_the_way[0].done, on_the_way[0].best, on_the_way[0].best_loss) == (0, None, math.inf)
@@ -658,13 +661,13 @@ def test_a_finish_that_is_interrupted_goes_on(
 
 
 def test_a_solved_training_decays_from_where_it_ended(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
-    validated = JOBS.validated
+    chunks = JOBS._validated_chunks
 
     def solved(*arguments: Any) -> Any:
-        losses_N, right_N = validated(*arguments)
-        return losses_N, np.ones_like(right_N)
+        for losses_B, right_B in chunks(*arguments):
+            yield losses_B, np.ones_like(right_B)
 
-    monkeypatch.setattr(JOBS, "validated", solved)
+    monkeypatch.setattr(JOBS, "_validated_chunks", solved)
     config = RaceConfig(first_rung=16, check_steps=6)
     with race_in(journal, config) as race:
         raced = race.run([FORWARD, REVERSE])

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from genorder.race import RaceConfig, expected_steps
-from genorder.race.rules import Outcome, decay_steps, dropped, has_converged, rung_ends
+from genorder.race.rules import Outcome, decay_steps, dropped, has_converged, rung_ends, steps_to_solve
 
 CONFIG = RaceConfig(patience=2, patient_steps=0)
 SAMPLES = 200
@@ -70,6 +70,14 @@ def test_steps_to_expect_of_a_race() -> None:
     assert expected_steps(config, 20, 1) == 16
     assert expected_steps(config, 5, 3) == 3 * 4  # one rung only
     assert expected_steps(RaceConfig(first_rung=4, seeds=3), 20, 5) == 3 * (5 * 6 + 2 * 10)
+
+
+def test_steps_to_expect_of_a_training_that_goes_on_as_so_far() -> None:
+    assert steps_to_solve(outcome(1.5, steps=100), UNIGRAM) == pytest.approx(400)
+    assert steps_to_solve(outcome(0.0, steps=100), UNIGRAM) == pytest.approx(100)
+    assert steps_to_solve(outcome(2.5, steps=100), UNIGRAM) == math.inf
+    assert steps_to_solve(outcome(math.inf, steps=100), UNIGRAM) == math.inf
+    assert steps_to_solve(outcome(0.0, steps=7), outcome(0.0)) == 7  # nothing to learn
 
 
 def test_nobody_is_dropped_before_the_best_beats_the_unigram_baseline() -> None:

@@ -196,7 +196,7 @@ def test_names_of_folders_stay_inside(tmp_path: Path) -> None:
             board.race(
                 RaceProgress(
                     rung=0, done=1, total=1, order=order, repeat=1, step=1, curve=[1.0], loss=float("inf"), best=order,
-                    best_loss=float("inf"), seconds_left=0.0, finished=True,
+                    best_loss=float("inf"), seconds_left=0.0, run_seconds_left=0.0, finished=True,
                 )
             )  # fmt: skip
     assert [path.name for path in tmp_path.iterdir()] == ["b"]

@@ -98,7 +98,7 @@ def racing_winner(racing: Scores) -> int:
 
 def winner_agrees(exact: Scores, racing: Scores) -> bool:
     """Is racing's winner the best of exact scoring, or tied with it within the standard error?"""
-    _, differences, errors = compare_with_best(exact.losses_CN, exact.predictions_N)
+    _, differences, errors = compare_with_best(exact.losses_CN, exact.lengths_N)
     winner = racing_winner(racing)
     return bool(differences[winner] <= errors[winner])
 

@@ -61,7 +61,13 @@ class _Size:
 
 _SIZES = (
     *(
-        _Size(f"1 layer, d 128, L {length}", GPTConfig(layers=1, heads=4, width=128, feedforward=512), length, 20, 7)
+        _Size(
+            f"1 layer, d 128, L {length}",
+            GPTConfig(layers=1, heads=4, width=128, feedforward=512, activation="gelu"),
+            length,
+            20,
+            7,
+        )
         for length in (10, 20, 40)
     ),
     _Size("6 layers, d 512, L 20", GPTConfig(layers=6, heads=8, width=512, feedforward=2048), 20, 3, 3),
@@ -165,6 +171,7 @@ def _their_model(size: _Size, encoded: EncodedDataset, device: torch.device) -> 
         GPT2Config(
             vocab_size=encoded.model_vocabulary, n_positions=2 * size.length + 1, n_embd=size.model.width,
             n_layer=size.model.layers, n_head=size.model.heads, n_inner=size.model.feedforward,
+            activation_function=size.model.activation,
             resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1, eos_token_id=2,
             loss_type="ForCausalLM",
         )

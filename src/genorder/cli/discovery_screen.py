@@ -62,8 +62,10 @@ class DiscoveryScreen:
             say(f"the search says: {verdict}. {proposed.details.get('advice') or ''}".rstrip())
 
     def race(self, progress: RaceProgress) -> None:
-        part = "train" if progress.rung is None else "race"
-        left = self._left.now(part, progress.seconds_left if math.isfinite(progress.seconds_left) else 0.0)
+        left = progress.run_seconds_left
+        if not math.isfinite(left):
+            part = "train" if progress.rung is None else "race"
+            left = self._left.now(part, progress.seconds_left if math.isfinite(progress.seconds_left) else 0.0)
         self._line.racing(progress, self._told(progress.best) if progress.best else "", left)
 
     def _told(self, order: Order) -> str:

@@ -52,7 +52,7 @@ class Evaluation:
     success_rate: float  # whole target generated greedily without an error, EOS included
     success_rate_interval: tuple[float, float]  # Wilson, 95 %
     teacher_forced_match_rate: float  # every argmax right when the true targets are fed in
-    loss: float  # mean over target and EOS tokens
+    loss: float  # mean over target tokens, without EOS
     error_rate_by_target: list[float]  # by generation, at each original target index
     loss_by_target: list[float]
     eos_error_rate: float
@@ -125,7 +125,7 @@ def evaluate(
         success_rate=successes / len(encoded),
         success_rate_interval=wilson_interval(successes, len(encoded)),
         teacher_forced_match_rate=matches / len(encoded),
-        loss=float(lost.sum() / counted.sum()),
+        loss=float(lost[:targets].sum() / max(counted[:targets].sum(), 1)),
         error_rate_by_target=(wrong / seen)[:targets].tolist(),
         loss_by_target=(lost / seen)[:targets].tolist(),
         eos_error_rate=float(wrong[targets] / seen[targets]),

@@ -71,7 +71,7 @@ def _config(saved: SavedModel) -> dict[str, Any]:
         "n_layer": gpt.layers,
         "n_head": gpt.heads,
         "n_inner": gpt.feedforward,
-        "activation_function": "gelu_new",
+        "activation_function": gpt.activation,
         "layer_norm_epsilon": 1e-5,
         "attn_pdrop": gpt.dropout,
         "embd_pdrop": gpt.dropout,

@@ -1,9 +1,12 @@
-"""The loss of a GPT on the targets of a batch. Axes: B batch, Q predictions (targets and EOS)."""
+"""The loss of a GPT on the targets of a batch, always per target token: chance on ten digits reads log 10.
+
+Axes: B batch, Q predictions (targets and EOS).
+"""
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from genorder.data.encoding import IGNORED, Batch
+from genorder.data.encoding import EOS, IGNORED, Batch
 from genorder.models.told import AnyGPT, ToldGPT
 
 
@@ -17,9 +20,10 @@ def target_logits(model: AnyGPT, batch: Batch) -> Tensor:
 
 
 def mean_loss(model: AnyGPT, batch: Batch) -> Tensor:
-    """Mean cross-entropy over all target and EOS tokens of the batch."""
-    logits_BQV = target_logits(model, batch)
-    return F.cross_entropy(logits_BQV.flatten(0, 1).float(), batch.labels_BQ.flatten(), ignore_index=IGNORED)
+    """Cross-entropy of all targets and EOS tokens of the batch, per target token: what training minimises."""
+    losses_BQ = token_losses(target_logits(model, batch), batch)
+    targets = ((batch.labels_BQ != IGNORED) & (batch.labels_BQ != EOS)).sum()
+    return losses_BQ.sum() / targets.clamp(min=1)
 
 
 def token_losses(logits_BQV: Tensor, batch: Batch) -> Tensor:
@@ -28,3 +32,8 @@ def token_losses(logits_BQV: Tensor, batch: Batch) -> Tensor:
         logits_BQV.flatten(0, 1).float(), batch.labels_BQ.flatten(), ignore_index=IGNORED, reduction="none"
     )
     return losses.view(batch.labels_BQ.shape)
+
+
+def target_losses(logits_BQV: Tensor, batch: Batch) -> Tensor:
+    """Cross-entropy_BQ of every target; 0 for EOS and beyond."""
+    return token_losses(logits_BQV, batch).masked_fill(batch.labels_BQ == EOS, 0.0)

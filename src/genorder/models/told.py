@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from genorder.data import EncodedDataset
 from genorder.models.fresh import fresh_gpt
-from genorder.models.gpt import GPT, INITIAL_DEVIATION, GPTConfig
+from genorder.models.gpt import GPT, GPTConfig
 from genorder.seeding import derive_seed, torch_generator
 
 
@@ -24,7 +24,7 @@ class ToldGPT(nn.Module):
         super().__init__()
         self.gpt = gpt
         self.emitted_ID, self.next_ID = (
-            nn.Parameter(INITIAL_DEVIATION * torch.randn(targets + 1, gpt.config.width, generator=rng))
+            nn.Parameter(gpt.config.initial_deviation * torch.randn(targets + 1, gpt.config.width, generator=rng))
             for _ in range(2)
         )
 

@@ -61,7 +61,7 @@ class Profile:
     """The candidates with their losses, in the sequence they were given in."""
 
     orders: list[Order]
-    losses: NDArray[np.float64]  # mean over targets and EOS; infinite where it was not finite
+    losses: NDArray[np.float64]  # mean over target tokens, without EOS; infinite where it was not finite
     errors: NDArray[np.float64]  # standard error of the mean over samples
     tied: NDArray[np.bool_]  # within the standard error of the paired difference from the best
     samples: NDArray[np.int64]  # on how many validation samples each was scored
@@ -176,10 +176,10 @@ def summarise(orders: list[Order], scores: Scores, **details: Any) -> Profile:
     tied = np.zeros(len(orders), dtype=bool)
     for count in np.unique(samples).tolist():
         group = np.flatnonzero(samples == count)
-        part, predictions = scores.losses_CN[group, :count], scores.predictions_N[:count]
-        losses[group], errors[group] = means_and_errors(part, predictions)
+        part, lengths = scores.losses_CN[group, :count], scores.lengths_N[:count]
+        losses[group], errors[group] = means_and_errors(part, lengths)
         if count == samples.max():
-            means, differences, difference_errors = compare_with_best(part, predictions)
+            means, differences, difference_errors = compare_with_best(part, lengths)
             tied[group] = (differences <= difference_errors) & np.isfinite(means)
     return Profile(orders, losses, errors, tied, samples, **details)
 
@@ -207,7 +207,7 @@ class _Curve:
             return
         scores = exact_scores(self._model, self._validation, self._orders, memory_bytes=self._config.memory_bytes)
         self._model.train()
-        self.losses[finished] = means_and_errors(scores.losses_CN, scores.predictions_N)[0].tolist()
+        self.losses[finished] = means_and_errors(scores.losses_CN, scores.lengths_N)[0].tolist()
         if self._file:
             self._file.parent.mkdir(parents=True, exist_ok=True)
             plain = {step: [finite_or_none(value) for value in values] for step, values in self.losses.items()}

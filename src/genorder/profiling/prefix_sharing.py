@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from genorder.data.encoding import EOS, SEP
+from genorder.data.encoding import SEP
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
 from genorder.models import AnyGPT, KeyValueCache, ToldGPT
@@ -30,7 +30,7 @@ def common_prefixes(orders_CL: Tensor) -> list[int]:
 def shared_prefix_losses(
     model: AnyGPT, inputs_SW: Tensor, targets_SL: Tensor, orders_CL: Tensor, stop: StopRequest | None = None
 ) -> Tensor:
-    """Losses_CS: the summed cross-entropy of all targets and EOS. The orders must be sorted and distinct.
+    """Losses_CS: the summed cross-entropy of all targets, without EOS. The orders must be sorted and distinct.
 
     Raises Interrupted once `stop` is requested.
     """
@@ -67,5 +67,5 @@ def shared_prefix_losses(
         torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SQV[:, first:])
         picked_SM = follows_SQV[:, shared:length].gather(2, tokens_SM[:, again:, None])[..., 0]
         cost_SQ[:, shared + 1 :] = cost_SQ[:, shared : shared + 1] - picked_SM.cumsum(dim=1)
-        losses_CS[number] = cost_SQ[:, length] - follows_SQV[:, length, EOS]
+        losses_CS[number] = cost_SQ[:, length]
     return losses_CS

@@ -16,7 +16,7 @@ from torch import Tensor
 from genorder.data import EncodedDataset, arrange
 from genorder.execution import StopRequest
 from genorder.models import AnyGPT
-from genorder.models.losses import target_logits, token_losses
+from genorder.models.losses import target_logits, target_losses
 from genorder.orders import Order
 from genorder.profiling.prefix_sharing import shared_prefix_losses
 
@@ -29,13 +29,13 @@ _PLAIN_CHUNK = 250  # samples of one forward pass of the plain way
 @final
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Per-sample losses: mean over the sample's targets and EOS.
+    """Per-sample losses: mean over the sample's target tokens, without EOS.
 
     Not a number where a sample was not scored; infinite where the loss itself was not a number.
     """
 
     losses_CN: NDArray[np.float64]
-    predictions_N: NDArray[np.int64]  # targets and EOS of each sample
+    lengths_N: NDArray[np.int64]  # targets of each sample
 
     @property
     def scored_C(self) -> NDArray[np.int64]:
@@ -48,7 +48,7 @@ def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) ->
     """One full forward pass per candidate: the reference that faster ways must equal."""
     device = encoded.inputs_NW.device
     losses_CN = np.empty((len(orders), len(encoded)))
-    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    lengths_N = encoded.target_lengths_N.cpu().numpy()
     model.eval()
     with torch.inference_mode():
         for candidate, order in enumerate(orders):
@@ -56,9 +56,9 @@ def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) ->
             parts = []
             for rows_B in torch.split(torch.arange(len(encoded), device=device), _PLAIN_CHUNK):
                 batch = arrange(encoded, rows_B, order_1L)
-                parts.append(token_losses(target_logits(model, batch), batch).cpu().double().sum(dim=1))
-            losses_CN[candidate] = _no_nan(torch.cat(parts).numpy()) / predictions_N
-    return Scores(losses_CN, predictions_N)
+                parts.append(target_losses(target_logits(model, batch), batch).cpu().double().sum(dim=1))
+            losses_CN[candidate] = _no_nan(torch.cat(parts).numpy()) / np.maximum(lengths_N, 1)
+    return Scores(losses_CN, lengths_N)
 
 
 def exact_scores(
@@ -70,18 +70,18 @@ def exact_scores(
     stop: StopRequest | None = None,
 ) -> Scores:
     """Every candidate on every sample, the input and common prefixes computed once."""
-    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    lengths_N = encoded.target_lengths_N.cpu().numpy()
     losses_CN = np.empty((len(orders), len(encoded)))
     model.eval()
-    for length in np.unique(predictions_N - 1).tolist():
-        rows = np.flatnonzero(predictions_N - 1 == length)
+    for length in np.unique(lengths_N).tolist():
+        rows = np.flatnonzero(lengths_N == length)
         # Samples of one length have one restricted order per candidate; those that agree on it are scored once.
         restricted = [tuple(index for index in order if index < length) for order in orders]
         distinct = sorted(set(restricted))
         losses = _losses_of_one_length(model, encoded, rows, torch.tensor(distinct), memory_bytes, stop)
         number = {order: position for position, order in enumerate(distinct)}
-        losses_CN[:, rows] = losses[[number[order] for order in restricted]] / (length + 1)
-    return Scores(losses_CN, predictions_N)
+        losses_CN[:, rows] = losses[[number[order] for order in restricted]] / max(length, 1)
+    return Scores(losses_CN, lengths_N)
 
 
 def _losses_of_one_length(
@@ -162,7 +162,7 @@ def racing_scores(
 ) -> Scores:
     """Score all candidates on few samples, drop those that are surely not the best, go on with more samples."""
     samples = len(encoded)
-    predictions_N = encoded.target_lengths_N.cpu().numpy() + 1
+    lengths_N = encoded.target_lengths_N.cpu().numpy()
     losses_CN = np.full((len(orders), samples), np.nan)
     sizes = [min(racing.first_samples, samples)]
     while sizes[-1] < samples:
@@ -181,15 +181,15 @@ def racing_scores(
         losses_CN[alive, done:size] = scored.losses_CN
         done = size
         level = racing.error_probability / (len(sizes) * len(orders))
-        alive = alive[~surely_worse(losses_CN[alive, :size], predictions_N[:size], level)]
+        alive = alive[~surely_worse(losses_CN[alive, :size], lengths_N[:size], level)]
         if len(alive) == 1:
             break
-    return Scores(losses_CN, predictions_N)
+    return Scores(losses_CN, lengths_N)
 
 
-def surely_worse(losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
+def surely_worse(losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
     """Which candidates a one-sided paired t-test against the lowest mean rules out at that level."""
-    means, differences, errors = compare_with_best(losses_CN, predictions_N)
+    means, differences, errors = compare_with_best(losses_CN, lengths_N)
     samples = losses_CN.shape[1]
     if samples < 2:
         return np.zeros(len(means), dtype=bool)
@@ -207,10 +207,10 @@ def errors_for(level: float, samples: int) -> float:
 
 
 def compare_with_best(
-    losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64]
+    losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean loss over all predictions, its difference from the lowest, and that difference's standard error."""
-    weights = predictions_N / predictions_N.mean()
+    """Mean loss over all targets, its difference from the lowest, and that difference's standard error."""
+    weights = lengths_N / max(lengths_N.mean(), 1e-9)
     weighted_CN = losses_CN * weights
     means = weighted_CN.mean(axis=1)
     finite = np.where(np.isfinite(means), means, np.inf)
@@ -223,10 +223,10 @@ def compare_with_best(
 
 
 def means_and_errors(
-    losses_CN: NDArray[np.float64], predictions_N: NDArray[np.int64]
+    losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean loss over all predictions and its standard error over samples; both infinite where it is not finite."""
-    weights = predictions_N / predictions_N.mean()
+    """Mean loss over all targets and its standard error over samples; both infinite where it is not finite."""
+    weights = lengths_N / max(lengths_N.mean(), 1e-9)
     means = (losses_CN * weights).mean(axis=1)
     with np.errstate(invalid="ignore"):
         errors = standard_errors((losses_CN - means[:, None]) * weights)

@@ -4,7 +4,7 @@ Axes: N validation samples, B batch, Q predictions (targets and EOS).
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from safetensors.torch import load_file, save
 
 from genorder.data import EncodedDataset, arrange
-from genorder.data.encoding import EOS, IGNORED
+from genorder.data.encoding import IGNORED
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest, prefer_deterministic_kernels
 from genorder.models import GPT, fresh_gpt
-from genorder.models.losses import mean_loss, target_logits, token_losses
+from genorder.models.losses import mean_loss, target_logits, target_losses
 from genorder.orders import Order
 from genorder.race.rules import Recipe
 from genorder.seeding import derive_seed
@@ -92,9 +92,9 @@ def run_job(
     def is_solved(done: int) -> bool:
         if not job.check_steps or done % job.check_steps or done <= job.begin:
             return False
-        right_N = validated(model, validation, order)[1]
+        answer = solves(model, validation, order, job.solved)
         model.train()
-        return bool(right_N.mean() >= job.solved)
+        return answer
 
     try:
         fitted = fit(
@@ -125,27 +125,41 @@ def run_job(
     }
 
 
-@torch.inference_mode()
 def validated(model: GPT, validation: EncodedDataset, order: Order) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """losses_N, the mean over each sample's target tokens without EOS; and right_N, whether all its tokens, EOS too,
     are predicted.
 
     A token is predicted given the true ones before it. Greedy generation succeeds on the same samples.
     """
+    losses, right = zip(*_validated_chunks(model, validation, order), strict=True)
+    losses_N = np.concatenate(losses)
+    return np.where(np.isnan(losses_N), np.inf, losses_N), np.concatenate(right)
+
+
+def solves(model: GPT, validation: EncodedDataset, order: Order, rate: float) -> bool:
+    """Whether at least this share of the samples is right. Ends as soon as too many are wrong."""
+    wrong = 0
+    for _, right_B in _validated_chunks(model, validation, order):
+        wrong += int((~right_B).sum())
+        if (len(validation) - wrong) / len(validation) < rate:
+            return False
+    return True
+
+
+@torch.inference_mode()
+def _validated_chunks(
+    model: GPT, validation: EncodedDataset, order: Order
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.bool_]]]:
     device = validation.inputs_NW.device
     order_1L = torch.tensor([list(order)], device=device)
-    losses, right = [], []
     model.eval()
     for rows_B in torch.split(torch.arange(len(validation), device=device), _CHUNK):
         batch = arrange(validation, rows_B, order_1L)
         logits_BQV = target_logits(model, batch)
-        losses_BQ = token_losses(logits_BQV, batch).masked_fill(batch.labels_BQ == EOS, 0.0)
+        losses_BQ = target_losses(logits_BQV, batch)
         lengths_B = validation.target_lengths_N[rows_B].cpu().clamp(min=1)
-        losses.append(losses_BQ.cpu().double().sum(dim=1) / lengths_B)
         wrong_BQ = (logits_BQV.argmax(dim=-1) != batch.labels_BQ) & (batch.labels_BQ != IGNORED)
-        right.append((~wrong_BQ.any(dim=1)).cpu())
-    losses_N = torch.cat(losses).numpy()
-    return np.where(np.isnan(losses_N), np.inf, losses_N), torch.cat(right).numpy()
+        yield (losses_BQ.cpu().double().sum(dim=1) / lengths_B).numpy(), (~wrong_BQ.any(dim=1)).cpu().numpy()
 
 
 def keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:

@@ -25,7 +25,16 @@ from genorder.orders import Order
 from genorder.profiling.scoring import finite_or_none
 from genorder.profiling.unigram import unigram_losses
 from genorder.race.jobs import RaceJob, keep_data, run_job
-from genorder.race.rules import Outcome, RaceConfig, Recipe, decay_steps, dropped, has_converged, rung_ends
+from genorder.race.rules import (
+    Outcome,
+    RaceConfig,
+    Recipe,
+    decay_steps,
+    dropped,
+    has_converged,
+    rung_ends,
+    steps_to_solve,
+)
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint
 from genorder.training import Progress
@@ -52,6 +61,9 @@ class RaceProgress:
     best: Order | None  # of those that are finished
     best_loss: float
     seconds_left: float  # of the rung, by the time that its steps took so far
+    # Of all trainings, the decay too, if the best order goes on learning as fast as so far; not a number in the first
+    # rung, when nothing is known of that.
+    run_seconds_left: float
 
 
 @final
@@ -171,6 +183,7 @@ class Race:
         self.seconds = 0.0  # of the jobs so far
         self._spent: dict[tuple[Order, int], float] = {}  # seconds of each training so far
         self._steps: dict[tuple[Order, int], int] = {}
+        self._expected_steps = math.nan  # of the winner, the decay too
 
     def __enter__(self) -> "Race":
         return self
@@ -200,7 +213,8 @@ class Race:
         curves: dict[Order, list[list[float]]] = {}
         left_after: dict[Order, int] = {}
         ended: Ended = "steps spent"
-        for number, end in enumerate(rungs_end or rung_ends(config, self._recipe.training.steps)):
+        ends = rungs_end or rung_ends(config, self._recipe.training.steps)
+        for number, end in enumerate(ends):
             beside = [order for order in along if order not in rungs or rungs[order][-1].finite]
             for order, results in self._rung(number, end, list(dict.fromkeys([*running, *beside]))).items():
                 rungs.setdefault(order, []).append(self._outcome(results))
@@ -211,6 +225,8 @@ class Race:
                 (order for order in running if order not in out), key=lambda order: self._rank(rungs[order][-1])
             )
             best = rungs[running[0]]
+            expected = min(steps_to_solve(best[-1], self._unigram), ends[-1])
+            self._expected_steps = expected * (1 + (config.decay_share if to_the_end else 0))
             if best[-1].success >= config.solved:
                 ended = "solved"
             elif len(running) == 1 and not to_the_end:
@@ -321,6 +337,11 @@ class Race:
                 taken = sum(steps[place] - jobs[place].begin for place in missing)
                 left = sum(jobs[place].recipe.training.steps - steps[place] for place in missing if place not in done)
                 order, repeat = trainings[index]
+                per_step = (time.monotonic() - started) / taken if taken else math.nan
+                later = 0.0
+                if number is not None:  # two trainings go on, the best and the given order
+                    more = self._expected_steps - max(job.recipe.training.steps for job in jobs)
+                    later = 0.0 if more < 0 else more * min(AT_ONCE, len(jobs))
                 self._on_progress(
                     RaceProgress(
                         rung=number,
@@ -334,7 +355,8 @@ class Race:
                         curve=(results[index] or {}).get("curve", []),
                         best=None if best is None else trainings[best][0],
                         best_loss=math.inf if best is None else self._loss_of(results[best]),
-                        seconds_left=(time.monotonic() - started) * left / taken if taken else math.nan,
+                        seconds_left=per_step * left,
+                        run_seconds_left=per_step * (left + later),
                     )
                 )
 

@@ -68,6 +68,12 @@ def expected_steps(config: RaceConfig, steps: int, contestants: int) -> int:
     return config.seeds * (contestants * together + min(contestants, 2) * (ends[-1] - together))
 
 
+def steps_to_solve(now: "Outcome", unigram: "Outcome") -> float:
+    """Steps in all if what is left is learnt as fast as so far; infinite if nothing is learnt. For estimates."""
+    learnt = 1 - now.loss / unigram.loss if unigram.loss > 0 else 1.0
+    return now.steps / learnt if learnt > 0 else math.inf
+
+
 def decay_steps(config: RaceConfig, stable: int, steps: int) -> int:
     """Steps in which the rate decays to zero, after so many at a constant rate; at most `steps` in all."""
     return max(1, min(math.ceil(config.decay_share * stable), steps - stable))

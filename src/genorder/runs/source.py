@@ -124,16 +124,25 @@ def configure(resolve: Callable[..., AnyConfig], asked: AskedData) -> tuple[AnyC
     of a DATA file alone, at most a tenth is cut off for each of them. A built-in task gives as many as the preset says.
     """
     if asked.data is None:
-        resolved = resolve()
-        return resolved, _from_task(asked, resolved.samples).named(asked.names)
+        source = _from_task(asked, resolve().samples)
+        return resolve(positions=positions_of(source.splits)), source.named(asked.names)
     whole = resolve(train_samples=_EVERYTHING, held_out=dict.fromkeys(asked.own_splits, _EVERYTHING))
     source = _from_file(asked, whole.samples)
     return resolve(**numbers_of(source.splits, asked.own_splits)), source.named(asked.names)
 
 
+def positions_of(splits: Splits) -> int:
+    """Tokens of a sample: inputs, SEP and targets."""
+    return splits.input_width + 1 + splits.target_width
+
+
 def numbers_of(splits: Splits, own: Iterable[str]) -> dict[str, Any]:
-    """How many samples there are, for `resolve`: of training, and of the splits of one's own."""
-    return {"train_samples": len(splits.train), "held_out": {name: len(getattr(splits, name)) for name in own}}
+    """The size of the data, for `resolve`: training samples, tokens of a sample, samples of the splits of one's own."""
+    return {
+        "train_samples": len(splits.train),
+        "positions": positions_of(splits),
+        "held_out": {name: len(getattr(splits, name)) for name in own},
+    }
 
 
 def reload_source(description: dict[str, Any]) -> Source:

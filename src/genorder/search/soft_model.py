@@ -82,8 +82,8 @@ def soft_losses_by_step(
 def soft_loss(
     gpt: GPT, encoded: EncodedDataset, rows_B: Tensor, matrix_LL: Tensor, label_loss: LabelLoss = "divergence"
 ) -> Tensor:
-    """The mean over all predictions, EOS among them. For a hard permutation, the plain loss of its order."""
-    return soft_losses_by_step(gpt, encoded, rows_B, matrix_LL, label_loss).mean()
+    """The loss of all predictions, EOS too, per target token. For a hard permutation, the plain loss of its order."""
+    return soft_losses_by_step(gpt, encoded, rows_B, matrix_LL, label_loss).sum() / encoded.target_width
 
 
 def blind_losses_by_step(encoded: EncodedDataset, rows_B: Tensor, matrix_LL: Tensor) -> Tensor:
