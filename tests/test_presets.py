@@ -44,7 +44,7 @@ def test_cpu_is_as_measured() -> None:
     assert (training.steps, training.batch_size, training.learning_rate) == (40_000, 64, 1e-3)
     assert (training.warmup_steps, training.beta1, training.beta2) == (50, 0.9, 0.98)
     race = config.race
-    assert (race.enabled, race.first_rung, race.growth, race.decay_share) == (True, 250, 1.5, 0.25)
+    assert (race.enabled, race.first_rung, race.growth, race.decay_share) == (True, 125, 1.25, 0.25)
     assert resolve("cpu").training.steps == 1_000  # of `genorder train`, which races nobody
     assert resolve_exploration("cpu").final == config.final
 

@@ -31,7 +31,7 @@ SHORT = Recipe(
     model=GPTConfig(layers=1, heads=2, width=16, feedforward=32, dropout=0.1),
     training=TrainingConfig(steps=20, batch_size=32, learning_rate=5e-3, warmup_steps=2),
 )
-RUNGS = RaceConfig(first_rung=4)
+RUNGS = RaceConfig(first_rung=4, growth=1.5, patience=2)
 ENDS = [4, 6, 9, 14, 16]
 FIVE = [REVERSE, *all_orders(4)[3:6], FORWARD]
 

@@ -39,8 +39,8 @@ UNIGRAM = outcome(2.0, seed=50)
 @pytest.mark.parametrize(
     ("settings", "steps", "ends"),
     [
-        ({}, 20_000, [250, 375, 563, 845, 1268, 1902, 2853, 4280, 6420, 9630, 14445, 16_000]),
-        ({"first_rung": 3}, 8, [3, 5, 6]),  # a quarter more for the decay: 6 + 2
+        ({}, 800, [125, 157, 197, 247, 309, 387, 484, 605, 640]),
+        ({"first_rung": 3, "growth": 1.5}, 8, [3, 5, 6]),  # a quarter more for the decay: 6 + 2
         ({"first_rung": 3, "growth": 2.0, "decay_share": 1.0}, 20, [3, 6, 10]),
         ({"first_rung": 100}, 8, [6]),
         ({"first_rung": 1, "growth": 1.01}, 5, [1, 2, 3, 4]),  # always a step more
@@ -63,13 +63,13 @@ def test_the_decay_takes_a_share_of_the_steps_before_it(share: float, stable: in
 
 
 def test_steps_to_expect_of_a_race() -> None:
-    """Two rungs of all orders, then two go on; for each seed."""
-    config = RaceConfig(first_rung=4, growth=1.5)
-    assert rung_ends(config, 20) == [4, 6, 9, 14, 16]
-    assert expected_steps(config, 20, 5) == 5 * 6 + 2 * 10
+    """All orders for twice the first rung, then two go on; for each seed."""
+    config = RaceConfig(first_rung=4)
+    assert rung_ends(config, 20)[-1] == 16
+    assert expected_steps(config, 20, 5) == 5 * 8 + 2 * 8
     assert expected_steps(config, 20, 1) == 16
     assert expected_steps(config, 5, 3) == 3 * 4  # one rung only
-    assert expected_steps(RaceConfig(first_rung=4, seeds=3), 20, 5) == 3 * (5 * 6 + 2 * 10)
+    assert expected_steps(RaceConfig(first_rung=4, seeds=3), 20, 5) == 3 * (5 * 8 + 2 * 8)
 
 
 def test_steps_to_expect_of_a_training_that_goes_on_as_so_far() -> None:

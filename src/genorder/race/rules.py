@@ -40,12 +40,13 @@ class RaceConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     enabled: bool = True  # False: the first proposal is trained, by the recipe's own schedule
-    first_rung: int = Field(default=250, ge=1)  # steps
-    growth: float = Field(default=1.5, gt=1)  # of the steps from rung to rung, all steps counted
+    # Rungs are short, since the given order trains to the end of the rung in which the winner is solved.
+    first_rung: int = Field(default=125, ge=1)  # steps
+    growth: float = Field(default=1.25, gt=1)  # of the steps from rung to rung, all steps counted
     seeds: int = Field(default=1, ge=1)  # trainings of each order
     significance: float = Field(default=0.01, gt=0, lt=0.5)
     margin: float = Field(default=0.1, ge=0)
-    patience: int = Field(default=2, ge=1)  # rungs
+    patience: int = Field(default=4, ge=1)  # rungs
     patient_steps: int = Field(default=2_000, ge=0)  # before which no race is given up
     solved: float = Field(default=0.99, gt=0, le=1)  # success rate at which the learning rate may decay
     check_steps: int = Field(default=50, ge=1)  # from one look at the success rate to the next
@@ -62,10 +63,10 @@ def rung_ends(config: RaceConfig, steps: int) -> list[int]:
 
 
 def expected_steps(config: RaceConfig, steps: int, contestants: int) -> int:
-    """Of all trainings of a race that takes `steps` at most: two rungs of all orders, then two go on. For estimates."""
-    ends = rung_ends(config, steps)
-    together = ends[min(1, len(ends) - 1)]
-    return config.seeds * (contestants * together + min(contestants, 2) * (ends[-1] - together))
+    """Of all trainings of a race that takes `steps` at most: two go on after twice the first rung. For estimates."""
+    last = rung_ends(config, steps)[-1]
+    together = min(2 * config.first_rung, last)
+    return config.seeds * (contestants * together + min(contestants, 2) * (last - together))
 
 
 def steps_to_solve(now: "Outcome", unigram: "Outcome") -> float:
