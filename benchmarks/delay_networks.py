@@ -11,6 +11,7 @@ was found, and the wall time. An order that is both counts as found. An interrup
 
 import argparse
 import time
+from pathlib import Path
 
 from program import genorder, own_and_further
 
@@ -37,32 +38,38 @@ def main() -> None:
 
 
 def row(task: str, seed: int, further: list[str]) -> str:
+    out = Path(f"runs/{task}-{seed}-hand")
+    kept = out.with_suffix(".seconds")  # of the first call that came to the end
     started = time.monotonic()
     result = genorder(
         "discover", "--task", task, "--length", LENGTH, "--hidden-order-seed", seed, "--seed", seed, "--also", "hand",
-        "--no-baseline", "--out", f"runs/{task}-{seed}-hand", *further,
+        "--no-baseline", "--out", out, *further,
     )  # fmt: skip
-    seconds = time.monotonic() - started
+    if not kept.exists():
+        kept.write_text(str(time.monotonic() - started), encoding="utf-8")
+    seconds = float(kept.read_text(encoding="utf-8"))
     names = {tuple(order): name for name, order in make_task(task, str(LENGTH)).hand_designed_orders().items()}
     proposed = [one["order"] for one in result["proposed"]["proposals"]]
     found = [one for one in result["race"] if one["order"] in proposed]
-    by_hand = [one for one in result["race"] if one["order"] not in proposed]  # both from best to worst
+    others = [one for one in result["race"] if one["order"] not in proposed]
+    by_hand = [one for one in others if tuple(one["order_in_true_indices"]) in names]
     winner = names.get(tuple(result["order_in_true_indices"]), "no other")
     if result["order"] in proposed:
         winner = f"found ({winner})"
+    cost = found[0]["cost_ratio"] if found else result["cost_ratio"]
     right, extra, missed = edges(task, seed, result["dependencies"])
     return (
         f"| {task} | {seed} | {winner} | {100 * result['success_rate']:.1f} % | {reached(found)} | {reached(by_hand)} "
-        f"| {found[0]['cost_ratio']:.3f} | {right} right, {extra} extra, {missed} missed | {result['verdict']} "
-        f"| {seconds:.0f} s |"
+        f"| {cost:.3f} | {right} right, {extra} extra, {missed} missed | {result['verdict']} | {seconds:.0f} s |"
     )
 
 
 def reached(raced: list[dict]) -> str:
     if not raced:
-        return "all among the found"
+        return "none other"
     best = raced[0]
-    return f"{best['losses'][-1]:.4f}, {100 * best['success_rates'][-1]:.1f} % ({best['steps'][-1]:,} steps)"
+    loss = "diverged" if best["diverged"] else f"{best['losses'][-1]:.4f}"
+    return f"{loss}, {100 * best['success_rates'][-1]:.1f} % ({best['steps'][-1]:,} steps)"
 
 
 def edges(task: str, seed: int, found: list[dict]) -> tuple[int, int, int]:

@@ -3,10 +3,10 @@
     python benchmarks/one_training.py [--groups recurrences arithmetic delay "no order"] [--out FILE.jsonl]
                                       [--folder runs/one_training] [-- further options of discover]
 
-Each row writes a file of 102,000 samples (`genorder generate`), runs `genorder discover FILE` on it as a user would,
-and prints the success rate of the order found and of the given order, the steps of the winner's training, why the race
-ended, and the wall time of the whole command. Runs that are there already are not done again; their wall time is that
-of the first time.
+Each row writes a file of 102,000 samples (`genorder generate`), runs `genorder discover FILE` on it as a user would
+(the seed that hides the columns is the run's seed too), and prints the success rate of the order found and of the given
+order, the steps of the winner's training, why the race ended, and the wall time of the whole command. Runs that are
+there already are not done again; their wall time is that of the first time.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def run(folder: Path, task: str, length: str | None, seed: int | None, kind: str
     if kept.exists():
         return dict(json.loads(kept.read_text(encoding="utf-8")))
     columns = write(data, task, length, seed, kind)
-    command = ["discover", str(data), "--out", str(folder / name), "--json", *further]
+    command = ["discover", str(data), "--seed", str(seed or 0), "--out", str(folder / name), "--json", *further]
     started = time.monotonic()
     done = subprocess.run([sys.executable, "-m", "genorder", *command], check=False, capture_output=True)
     seconds = time.monotonic() - started

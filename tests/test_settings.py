@@ -1,11 +1,13 @@
 """A preset changed by a file and by settings: what fits, and what is said of what does not."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from genorder.errors import InputError
-from genorder.settings import flat_settings, resolve
+from genorder.presets import PRESETS
+from genorder.settings import flat_settings, resolve, resolve_discovery, resolve_exploration
 
 
 def test_settings_go_by_the_names_that_set_knows() -> None:
@@ -112,3 +114,11 @@ def test_steps_follow_the_samples_that_are_asked_for_unless_steps_are_too() -> N
     both = resolve("paper", settings=["samples.train=200000", "training.steps=7"])
     assert (both.samples.train, both.training.steps) == (200_000, 7)
     assert resolve("paper", train_samples=12_800).training.steps == 1_000
+
+
+@pytest.mark.parametrize("resolver", [resolve, resolve_exploration, resolve_discovery])
+@pytest.mark.parametrize("samples", [0, -5])
+def test_no_training_samples_are_refused(resolver: Callable[..., object], samples: int) -> None:
+    for preset in PRESETS:
+        with pytest.raises(InputError, match=f"samples.train = {samples}: "):
+            resolver(preset, settings=[f"samples.train={samples}"])

@@ -166,7 +166,7 @@ def _raced(final: RunConfig, size: DataSize) -> Recipe:
     Model, batch and rate are the same for all data: no other choice was better on most random programs (RESULTS.md).
     A training reads 100 million tokens at most, whatever the length of a sample: about an hour on one CPU core.
     """
-    batch = 64 if size.samples is None else min(64, size.samples)
+    batch = min(64, final.samples.train)
     steps = min(_MOST_STEPS, math.ceil(_MOST_TOKENS / batch / (size.positions or 1)))
     return Recipe(model=final.model, training=final.training.model_copy(update={"steps": steps, "batch_size": batch}))
 

@@ -84,7 +84,9 @@ def _resolve(
     # The number of samples comes first: a preset's steps may follow from it.
     for change, _ in changes:
         asked = change.get("samples")
-        if isinstance(asked, dict) and type(asked.get("train")) is int:
+        if (
+            isinstance(asked, dict) and type(asked.get("train")) is int and asked["train"] > 0
+        ):  # others are refused below
             size = DataSize(asked["train"], size.positions)
     values = presets[preset](size).model_dump()
     values["samples"] |= held_out or {}

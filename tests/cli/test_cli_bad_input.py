@@ -142,6 +142,7 @@ def test_one_clear_line(genorder: Genorder, files: Path, arguments: str, line: s
         ("--set =5", "--set '=5': expected NAME=VALUE, such as *"),
         ("--set model.heads=3", "the configuration does not fit: width 16 is not a multiple of the 3 heads"),
         ("--set samples.train=0", "*samples.train = 0: *greater than or equal to 1"),
+        ("--set samples.train=-5", "*samples.train = -5: *greater than or equal to 1"),
         ("--steps 0", "*training.steps = 0: *greater than or equal to 1"),
         ("--steps -5", "*training.steps = -5: *greater than or equal to 1"),
         ("--checkpoint-every -1", "Invalid value for '--checkpoint-every': *see `genorder train --help`"),

@@ -55,6 +55,8 @@ def test_both_models_of_a_discovery(genorder: Genorder, discovered: Path) -> Non
     assert "| order | the given one |" in given_card
     assert "hidden by seed 0" in card
     assert "| seed | 1 |" in card
+    for text, own in ((card, result), (given_card, result["given"])):
+        assert f"| training | {own['steps']} steps of " in text
 
 
 @pytest.mark.parametrize(

@@ -560,6 +560,21 @@ def test_what_is_told_of_a_race(journal: Journal, monkeypatch: pytest.MonkeyPatc
     assert all(one.curve == [] and one.seconds_left > 0 and math.isfinite(one.loss) for one in on_the_way[:-1])
 
 
+@pytest.mark.parametrize(("to_the_end", "seeds"), [(False, 1), (True, 1), (True, 2)])
+def test_the_time_left_counts_the_decay_of_two_orders(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch, to_the_end: bool, seeds: int
+) -> None:
+    """Nothing is learnt in four steps, so all orders train for all 25. Then the rates of two decay."""
+    monkeypatch.setattr(JOBS, "_REPORT_SECONDS", 0.0)
+    progress: list[RaceProgress] = []
+    with race_in(journal, RUNGS.model_copy(update={"seeds": seeds}), on_progress=progress.append) as race:
+        race.run(FIVE[:3], rungs_end=[4, 25], to_the_end=to_the_end)
+    first = next(one for one in progress if one.rung == 1)
+    left = (25 - first.step) + (3 * seeds - 1) * (25 - 4)
+    decay = 0.25 * 25 * 2 if to_the_end else 0
+    assert first.run_seconds_left / first.seconds_left == pytest.approx((left + decay) / left)
+
+
 def test_what_was_done_before_is_told_as_finished(journal: Journal) -> None:
     run(journal, FIVE[:2], rungs_end=[4])
     progress: list[RaceProgress] = []

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from genorder.race import RaceConfig, expected_steps
-from genorder.race.rules import Outcome, decay_steps, dropped, has_converged, rung_ends, steps_to_solve
+from genorder.race.rules import Outcome, decay_steps, dropped, has_converged, outlook, rung_ends
 
 CONFIG = RaceConfig(patience=2, patient_steps=0)
 SAMPLES = 200
@@ -72,12 +72,15 @@ def test_steps_to_expect_of_a_race() -> None:
     assert expected_steps(RaceConfig(first_rung=4, seeds=3), 20, 5) == 3 * (5 * 8 + 2 * 8)
 
 
-def test_steps_to_expect_of_a_training_that_goes_on_as_so_far() -> None:
-    assert steps_to_solve(outcome(1.5, steps=100), UNIGRAM) == pytest.approx(400)
-    assert steps_to_solve(outcome(0.0, steps=100), UNIGRAM) == pytest.approx(100)
-    assert steps_to_solve(outcome(2.5, steps=100), UNIGRAM) == math.inf
-    assert steps_to_solve(outcome(math.inf, steps=100), UNIGRAM) == math.inf
-    assert steps_to_solve(outcome(0.0, steps=7), outcome(0.0)) == 7  # nothing to learn
+@pytest.mark.parametrize(
+    ("loss", "number", "end", "orders"),
+    [(1.0, 0, 8, 2), (1.5, 0, 16, 2), (1.9, 0, 16, 2), (2.0, 0, 9, None), (2.5, 1, 9, None), (2.0, 3, 16, None)],
+)
+def test_what_is_expected_of_a_race(loss: float, number: int, end: int, orders: int | None) -> None:
+    """What is left is learnt as fast as so far, at most to the last rung; if nothing is learnt, it is given up."""
+    config = RaceConfig(patience=1, patient_steps=7)
+    expected = outlook(outcome(loss, steps=4), number, [4, 6, 9, 14, 16], UNIGRAM, config)
+    assert (expected.end, expected.orders) == (pytest.approx(end), orders)
 
 
 def test_nobody_is_dropped_before_the_best_beats_the_unigram_baseline() -> None:
@@ -169,21 +172,26 @@ def history(*means: float, success: tuple[float, ...] = (), first: int = 100) ->
     ],
 )
 def test_a_race_ends_when_the_best_has_not_improved_for_some_rungs(means: tuple[float, ...], converged: bool) -> None:
-    assert has_converged(history(*means), CONFIG) is converged
+    assert has_converged(history(*means), UNIGRAM, CONFIG) is converged
 
 
 def test_more_samples_that_are_right_are_an_improvement() -> None:
     """Also where the loss stays."""
-    assert has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.2)), CONFIG)
-    assert not has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.3)), CONFIG)
-    assert has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.21)), CONFIG)  # two of 200 samples
+    assert has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.2)), UNIGRAM, CONFIG)
+    assert not has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.3)), UNIGRAM, CONFIG)
+    assert has_converged(history(1.0, 1.0, 1.0, success=(0.2, 0.2, 0.21)), UNIGRAM, CONFIG)  # two of 200 samples
+
+
+def test_what_falls_to_the_baseline_and_no_further_is_no_improvement() -> None:
+    assert has_converged(history(2.6, 2.3, 2.1, 2.0), UNIGRAM, CONFIG)
+    assert not has_converged(history(2.6, 2.3, 2.1, 1.8), UNIGRAM, CONFIG)
 
 
 def test_no_race_is_given_up_early() -> None:
     flat = history(1.0, 1.0, 1.0, 1.0)
-    assert not has_converged(flat[:3], CONFIG.model_copy(update={"patient_steps": 400}))
-    assert has_converged(flat, CONFIG.model_copy(update={"patient_steps": 400}))
-    assert not has_converged(flat, CONFIG.model_copy(update={"patience": 4}))
+    assert not has_converged(flat[:3], UNIGRAM, CONFIG.model_copy(update={"patient_steps": 400}))
+    assert has_converged(flat, UNIGRAM, CONFIG.model_copy(update={"patient_steps": 400}))
+    assert not has_converged(flat, UNIGRAM, CONFIG.model_copy(update={"patience": 4}))
 
 
 def test_configuration_from_json() -> None:

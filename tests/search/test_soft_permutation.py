@@ -17,6 +17,7 @@ from genorder.models import GPT, GPTConfig
 from genorder.models.losses import mean_loss
 from genorder.orders import CandidateSource, Order
 from genorder.profiling import ProfilerConfig
+from genorder.profiling.scoring import plain_scores
 from genorder.search import SearchProblem, SearchResult, SoftPermutation, soft_runs
 from genorder.search.soft_model import (
     attention_entropy,
@@ -139,6 +140,9 @@ def test_a_hard_permutation_has_the_plain_loss_of_its_order(indices: tuple[int, 
     plain = mean_loss(model, arrange(train, rows, torch.tensor([indices])))
     soft = soft_loss(model, train, rows, order_matrix(Order(indices)), label_loss)
     torch.testing.assert_close(soft, plain, rtol=1e-5, atol=0)
+    by_step = soft_losses_by_step(model, train, rows, order_matrix(Order(indices)), label_loss)
+    scored = plain_scores(model, train.head(50), [Order(indices)]).losses_CN.mean()
+    assert float(by_step[:-1].mean()) == pytest.approx(scored, rel=1e-5)
 
 
 @torch.no_grad()

@@ -59,17 +59,10 @@ class _Size:
     turns: int
 
 
+_ONE_LAYER = GPTConfig(layers=1, heads=4, width=128, feedforward=512)
 _SIZES = (
-    *(
-        _Size(
-            f"1 layer, d 128, L {length}",
-            GPTConfig(layers=1, heads=4, width=128, feedforward=512, activation="gelu"),
-            length,
-            20,
-            7,
-        )
-        for length in (10, 20, 40)
-    ),
+    *(_Size(f"1 layer, d 128, L {length}", _ONE_LAYER, length, 20, 7) for length in (10, 20, 40)),
+    _Size("1 layer, d 128, L 20, exact GELU", _ONE_LAYER.model_copy(update={"activation": "gelu"}), 20, 20, 7),
     _Size("6 layers, d 512, L 20", GPTConfig(layers=6, heads=8, width=512, feedforward=2048), 20, 3, 3),
 )
 

@@ -129,7 +129,7 @@ def _facts(run: FinishedRun, saved: SavedModel, *, given: bool) -> dict[str, str
     model = f"{gpt.layers} layers, {gpt.heads} heads, width {gpt.width}, {saved.model.parameter_count():,} parameters"
     return facts | {
         "model": model,
-        "training": f"{training['steps']} steps of {training['batch_size']} samples",
+        "training": f"{own.get('steps', training['steps'])} steps of {training['batch_size']} samples",
         "tokens": f"{len(saved.vocabulary)}, and `<pad>`, `<sep>`, `<eos>`",
         "seed": str(run.config["seed"]),
     }

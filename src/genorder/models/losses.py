@@ -1,4 +1,4 @@
-"""The loss of a GPT on the targets of a batch, always per target token: chance on ten digits reads log 10.
+"""The loss of a GPT on the targets of a batch, per target token: at one length, chance on V tokens is log V.
 
 Axes: B batch, Q predictions (targets and EOS).
 """

@@ -42,8 +42,8 @@ def shared_prefix_losses(
     steps_SQ = torch.cat([separator_S1, targets_SL.long()], dim=1)
     prompt = torch.cat([inputs_SW.long(), separator_S1], dim=1)
     logits_SV, cache = gpt.extend(prompt, gpt.empty_cache(samples, width + 1 + length))
-    # What follows the first d targets of the current order, and what those d have cost, for d = 0..L.
-    follows_SQV = torch.empty(samples, length + 1, logits_SV.shape[1], device=device)
+    # What follows the first d targets of the current order, for d = 0..L-1, and what those d have cost, for d = 0..L.
+    follows_SQV = torch.empty(samples, length, logits_SV.shape[1], device=device)
     follows_SQV[:, 0] = logits_SV.float().log_softmax(dim=-1)
     cost_SQ = torch.zeros(samples, length + 1, device=device)
     losses_CS = torch.empty(count, samples, device=device)
@@ -58,14 +58,16 @@ def shared_prefix_losses(
         if stop is not None and stop.requested:
             raise Interrupted("stopped while candidates were scored; the same command continues from there")
         first = shared + 1 - again
-        tokens_SM = steps_SQ[:, columns_CQ[number, first:]]
-        embedded_SMD = F.embedding(tokens_SM, gpt.token_embedding)
-        if isinstance(model, ToldGPT):
-            embedded_SMD = embedded_SMD + model.notes(emitted_CQ[number, first:], predicted_CQ[number, first:])
-        kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + first)
-        logits_SMV, _ = gpt.extend_embedded(embedded_SMD, kept)
-        torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SQV[:, first:])
-        picked_SM = follows_SQV[:, shared:length].gather(2, tokens_SM[:, again:, None])[..., 0]
+        new = slice(first, length)  # nothing is read after the last target
+        if first < length:
+            embedded_SMD = F.embedding(steps_SQ[:, columns_CQ[number, new]], gpt.token_embedding)
+            if isinstance(model, ToldGPT):
+                embedded_SMD = embedded_SMD + model.notes(emitted_CQ[number, new], predicted_CQ[number, new])
+            kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + first)
+            logits_SMV, _ = gpt.extend_embedded(embedded_SMD, kept)
+            torch.log_softmax(logits_SMV.float(), dim=-1, out=follows_SQV[:, new])
+        labels_SM = steps_SQ[:, columns_CQ[number, shared + 1 :]]
+        picked_SM = follows_SQV[:, shared:].gather(2, labels_SM[..., None])[..., 0]
         cost_SQ[:, shared + 1 :] = cost_SQ[:, shared : shared + 1] - picked_SM.cumsum(dim=1)
         losses_CS[number] = cost_SQ[:, length]
     return losses_CS

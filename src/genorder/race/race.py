@@ -27,13 +27,14 @@ from genorder.profiling.unigram import unigram_losses
 from genorder.race.jobs import RaceJob, keep_data, run_job
 from genorder.race.rules import (
     Outcome,
+    Outlook,
     RaceConfig,
     Recipe,
     decay_steps,
     dropped,
     has_converged,
+    outlook,
     rung_ends,
-    steps_to_solve,
 )
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint
@@ -61,8 +62,8 @@ class RaceProgress:
     best: Order | None  # of those that are finished
     best_loss: float
     seconds_left: float  # of the rung, by the time that its steps took so far
-    # Of all trainings, the decay too, if the best order goes on learning as fast as so far; not a number in the first
-    # rung, when nothing is known of that.
+    # Of all trainings, the decay too, if the best order goes on learning as fast as so far. Not a number in the first
+    # rung, when nothing is known of that, and before a step is timed.
     run_seconds_left: float
 
 
@@ -183,7 +184,8 @@ class Race:
         self.seconds = 0.0  # of the jobs so far
         self._spent: dict[tuple[Order, int], float] = {}  # seconds of each training so far
         self._steps: dict[tuple[Order, int], int] = {}
-        self._expected_steps = math.nan  # of the winner, the decay too
+        self._outlook: Outlook | None = None
+        self._decays = False  # whether the learning rate decays after the race
 
     def __enter__(self) -> "Race":
         return self
@@ -225,15 +227,14 @@ class Race:
                 (order for order in running if order not in out), key=lambda order: self._rank(rungs[order][-1])
             )
             best = rungs[running[0]]
-            expected = min(steps_to_solve(best[-1], self._unigram), ends[-1])
-            self._expected_steps = expected * (1 + (config.decay_share if to_the_end else 0))
+            self._outlook, self._decays = outlook(best[-1], number, ends, self._unigram, config), to_the_end
             if best[-1].success >= config.solved:
                 ended = "solved"
             elif len(running) == 1 and not to_the_end:
                 ended = "decided"
             elif not best[-1].finite:
                 ended = "diverged"
-            elif has_converged(best, config):
+            elif has_converged(best, self._unigram, config):
                 ended = "converged"
             if ended != "steps spent":
                 break
@@ -337,11 +338,8 @@ class Race:
                 taken = sum(steps[place] - jobs[place].begin for place in missing)
                 left = sum(jobs[place].recipe.training.steps - steps[place] for place in missing if place not in done)
                 order, repeat = trainings[index]
-                per_step = (time.monotonic() - started) / taken if taken else math.nan
-                later = 0.0
-                if number is not None:  # two trainings go on, the best and the given order
-                    more = self._expected_steps - max(job.recipe.training.steps for job in jobs)
-                    later = 0.0 if more < 0 else more * min(AT_ONCE, len(jobs))
+                per_step = (time.monotonic() - started) / taken if taken > 0 else math.nan
+                later = 0.0 if number is None else self._steps_after(jobs, len({order for order, _ in trainings}))
                 self._on_progress(
                     RaceProgress(
                         rung=number,
@@ -378,6 +376,17 @@ class Race:
             self.seconds += max(0.0, result["seconds"] - self._spent.get(training, 0.0)) / min(self._at_once, len(jobs))
             self._spent[training] = result["seconds"]
         return known
+
+    def _steps_after(self, jobs: list[RaceJob], orders: int) -> float:
+        """Steps of all trainings after a rung, by the outlook before it; not a number if there is none."""
+        if self._outlook is None:
+            return math.nan
+        end = max(job.recipe.training.steps for job in jobs)
+        stable = max(0.0, self._outlook.end - end) * min(orders, self._outlook.orders or orders) * self._config.seeds
+        decay = (
+            self._config.decay_share * max(self._outlook.end, end) * min(orders, 2)
+        )  # the winner and the given order
+        return stable + (decay if self._decays else 0.0)
 
     def _loss_of(self, result: dict[str, Any] | None) -> float:
         return math.inf if result is None or result["losses"] is None else self._outcome([result]).loss

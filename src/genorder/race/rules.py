@@ -7,8 +7,8 @@ left. Then the orders are compared on the same validation samples:
 2. From then on an order is dropped if its loss exceeds the best one's by at least `margin` of what the best has learnt,
    that is of the distance between the baseline and the best, and if a paired t-test over the samples calls the
    difference significant. With several seeds the test is on their mean, and the margin must hold for each of them.
-3. The race ends when an order solves the validation samples, when the best has not improved for `patience` rungs, or
-   when the steps are spent.
+3. The race ends when an order solves the validation samples, when the best has not improved for `patience` rungs (only
+   an order that beats the baseline can improve), or when the steps are spent.
 
 Losses are means over target tokens, without EOS. Axes: S seeds, N validation samples.
 """
@@ -67,12 +67,6 @@ def expected_steps(config: RaceConfig, steps: int, contestants: int) -> int:
     last = rung_ends(config, steps)[-1]
     together = min(2 * config.first_rung, last)
     return config.seeds * (contestants * together + min(contestants, 2) * (last - together))
-
-
-def steps_to_solve(now: "Outcome", unigram: "Outcome") -> float:
-    """Steps in all if what is left is learnt as fast as so far; infinite if nothing is learnt. For estimates."""
-    learnt = 1 - now.loss / unigram.loss if unigram.loss > 0 else 1.0
-    return now.steps / learnt if learnt > 0 else math.inf
 
 
 def decay_steps(config: RaceConfig, stable: int, steps: int) -> int:
@@ -152,9 +146,31 @@ def dropped(outcomes: Sequence[Outcome], unigram: Outcome, config: RaceConfig) -
     return sorted({*diverged, *worse})
 
 
-def has_converged(history: Sequence[Outcome], config: RaceConfig) -> bool:
-    """Has the order not improved for `patience` rungs (rule 3)?"""
+@final
+@dataclass(frozen=True)
+class Outlook:
+    """What to expect of a race after a rung. For estimates."""
+
+    end: float  # steps of the last rung
+    orders: int | None  # that go on; None: all of them
+
+
+def outlook(best: Outcome, number: int, ends: Sequence[int], unigram: Outcome, config: RaceConfig) -> Outlook:
+    """After the rung of this number: the rest is learnt as fast as the best order has learnt so far, and two orders go
+    on. If nothing is learnt yet, all go on until the race is given up.
+    """
+    if unigram.significantly_worse(best, config):
+        return Outlook(min(best.steps / (1 - best.loss / unigram.loss), ends[-1]), 2)
+    first = max(config.patience, number + 1)  # the next rung after which it may be given up
+    return Outlook(next((end for end in ends[first:] if end >= config.patient_steps), ends[-1]), None)
+
+
+def has_converged(history: Sequence[Outcome], unigram: Outcome, config: RaceConfig) -> bool:
+    """Has the order not improved for `patience` rungs (rule 3)? Above the unigram baseline nothing counts."""
     if len(history) <= config.patience or history[-1].steps < config.patient_steps:
         return False
     before = history[-1 - config.patience]
-    return not any(later.improves_on(before, config) for later in history[-config.patience :])
+    return not any(
+        unigram.significantly_worse(later, config) and later.improves_on(before, config)
+        for later in history[-config.patience :]
+    )

@@ -118,7 +118,7 @@ class AskedData:
 
 
 def configure(resolve: Callable[..., AnyConfig], asked: AskedData) -> tuple[AnyConfig, Source]:
-    """The configuration and the data. `resolve` gives the configuration for numbers of samples, named as in `presets`.
+    """The configuration and the data. `resolve` gives the configuration for a size of the data: see `settings.resolve`.
 
     A DATA file is taken whole unless fewer training samples are asked for, and so are files for validation and test;
     of a DATA file alone, at most a tenth is cut off for each of them. A built-in task gives as many as the preset says.

@@ -11,7 +11,7 @@ from genorder.data import EncodedDataset
 from genorder.models import GPT, fresh_gpt
 from genorder.orders import Order
 from genorder.search.base import SearchProblem
-from genorder.search.soft_model import LabelLoss, attention_entropy, soft_loss
+from genorder.search.soft_model import LabelLoss, attention_entropy, soft_losses_by_step
 from genorder.seeding import derive_seed
 from genorder.training import BatchPlan, CheckpointFolder, fit
 
@@ -57,7 +57,8 @@ class Workshop:
 
     @torch.no_grad()
     def validation_loss(self, gpt: GPT, matrix_LL: Tensor, label_loss: LabelLoss = "divergence") -> float:
-        return float(soft_loss(gpt, self.measured, self.measured_rows, matrix_LL, label_loss))
+        """Mean over the targets, without EOS."""
+        return float(soft_losses_by_step(gpt, self.measured, self.measured_rows, matrix_LL, label_loss)[:-1].mean())
 
     @torch.no_grad()
     def validation_entropy(self, gpt: GPT, matrix_LL: Tensor) -> float:
