@@ -17,7 +17,7 @@ from statistics import geometric_mean
 import torch
 
 from genorder.data import encode
-from genorder.execution import start_threads
+from genorder.execution.machine import start_threads
 from genorder.models import GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
