@@ -163,7 +163,7 @@ _MOST_STEPS, _MOST_TOKENS = 40_000, 100_000_000
 def _raced(final: RunConfig, size: DataSize) -> Recipe:
     """For a race, which ends when nothing improves any more: the model, the batch and the most steps.
 
-    Model, batch and rate are the same for all data: no other choice was better on most random programs (RESULTS.md).
+    Model, batch and rate are the same for all data. How weights are drawn was chosen on random programs (RESULTS.md).
     A training reads 100 million tokens at most, whatever the length of a sample: about an hour on one CPU core.
     """
     batch = min(64, final.samples.train)
