@@ -25,7 +25,7 @@ from genorder.orders import Order
 from genorder.race.rules import Recipe
 from genorder.seeding import derive_seed
 from genorder.store import fingerprint, sha256_file, write_bytes_atomic
-from genorder.training import BatchPlan, CheckpointFolder, Progress, fit
+from genorder.training import BatchPlan, CheckpointFolder, Progress, WeightAverage, fit
 
 _CHUNK = 250  # samples of one forward pass
 _REPORT_SECONDS = 0.5
@@ -41,12 +41,13 @@ class RaceJob:
     recipe: Recipe  # its training says how far: from where the training stands to its last step
     seed: int
     begin: int = 0  # steps that were done before
+    average_share: float | None = None  # of the steps, whose mean weights are validated; None: the weights themselves
     check_steps: int = 0  # from one look at the success rate to the next; 0: never
     solved: float = 1.0  # success rate at which it ends early
 
     def describe(self) -> dict[str, Any]:
         return {**self._training(), "job": "race", "recipe": self.recipe.model_dump(), "check": self.check_steps,
-                "solved": self.solved, "begin": self.begin}  # fmt: skip
+                "solved": self.solved, "begin": self.begin, "average": self.average_share}  # fmt: skip
 
     @property
     def checkpoints(self) -> CheckpointFolder:
@@ -77,6 +78,8 @@ def run_job(
     prefer_deterministic_kernels(torch.device(job.device))
     train, validation = _load_data(job.data, job.data_sha256, job.device)
     model = fresh_gpt(job.recipe.model, train, job.seed)
+    average = WeightAverage(model, job.average_share) if job.average_share else None
+    validated_model = average.model if average else model
     order = Order(job.order)
     orders_1L = torch.tensor([list(order)], device=train.inputs_NW.device)
     training = job.recipe.training
@@ -92,7 +95,7 @@ def run_job(
     def is_solved(done: int) -> bool:
         if not job.check_steps or done % job.check_steps or done <= job.begin:
             return False
-        answer = solves(model, validation, order, job.solved)
+        answer = solves(validated_model, validation, order, job.solved)
         model.train()
         return answer
 
@@ -106,13 +109,14 @@ def run_job(
             on_progress=on_progress,
             enough=is_solved,
             keep_end=True,
+            average=average,
             stop=stop,
         )
     except (InputError, Interrupted):
         raise
     except GenorderError as error:
         return {"losses": None, "curve": [], "steps": training.steps, "why": str(error), "seconds": 0.0}
-    losses_N, right_N = validated(model, validation, order)
+    losses_N, right_N = validated(validated_model, validation, order)
     if not np.isfinite(losses_N).all():
         why = "the validation loss is not finite"
         return {"losses": None, "curve": [], "steps": len(fitted.losses), "why": why, "seconds": fitted.seconds}

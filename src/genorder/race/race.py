@@ -38,7 +38,7 @@ from genorder.race.rules import (
 )
 from genorder.seeding import derive_seed
 from genorder.store import Journal, fingerprint
-from genorder.training import Progress
+from genorder.training import Progress, tensors_of
 
 AT_ONCE = 2  # trainings, for each of which there is a part of the threads: the winner's and the given order's
 
@@ -270,8 +270,7 @@ class Race:
             state = job.checkpoints.load_latest()
         assert state is not None
         model = fresh_gpt(self._recipe.model, self._train, job.seed)
-        weights = {name.removeprefix("model."): v for name, v in state.tensors.items() if name.startswith("model.")}
-        model.load_state_dict(weights)
+        model.load_state_dict(tensors_of(state, "model"))
         return model.eval()
 
     def forget(self) -> None:
@@ -296,6 +295,7 @@ class Race:
             Recipe(model=self._recipe.model, training=training),
             derive_seed(self._seed, "race", repeat),
             begin,
+            self._config.average_share if stable == steps else None,
             self._config.check_steps if stable == steps and self._config.seeds == 1 else 0,
             self._config.solved,
         )

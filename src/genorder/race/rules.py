@@ -1,7 +1,8 @@
 """The rules of a race: how long each rung trains, which orders go on after it, and when it ends.
 
 All orders train with the final model and recipe, at a constant learning rate. A rung continues each training that is
-left. Then the orders are compared on the same validation samples:
+left. Then the orders are compared on the same validation samples, by the mean of their last weights, which is free of
+the noise of a constant rate:
 
 1. Nothing is decided before the best order beats the unigram baseline.
 2. From then on an order is dropped if its loss exceeds the best one's by at least `margin` of what the best has learnt,
@@ -48,6 +49,8 @@ class RaceConfig(BaseModel):
     margin: float = Field(default=0.1, ge=0)
     patience: int = Field(default=4, ge=1)  # rungs
     patient_steps: int = Field(default=2_000, ge=0)  # before which no race is given up
+    # Of the steps so far, at the end, whose mean weights are validated in a rung. Measured in benchmarks/RESULTS.md.
+    average_share: float | None = Field(default=0.05, gt=0, le=1)
     solved: float = Field(default=0.99, gt=0, le=1)  # success rate at which the learning rate may decay
     check_steps: int = Field(default=50, ge=1)  # from one look at the success rate to the next
     decay_share: float = Field(default=0.25, gt=0)  # of the steps at a constant rate, that follow while it decays

@@ -82,8 +82,20 @@ def _read(description: Path) -> TrainingState:
     return TrainingState(int(details["step"]), float(details["seconds"]), load_safetensors(content))
 
 
-def collect_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, step: int) -> dict[str, Tensor]:
+def tensors_of(state: TrainingState, part: str) -> dict[str, Tensor]:
+    """The tensors of a part of a checkpoint, `model` or `average`, by the names that they have in it."""
+    return {name.removeprefix(f"{part}."): v for name, v in state.tensors.items() if name.startswith(f"{part}.")}
+
+
+def collect_tensors(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    losses: Tensor,
+    step: int,
+    average: nn.Module | None = None,
+) -> dict[str, Tensor]:
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
+    tensors |= {f"average.{name}": value for name, value in average.state_dict().items()} if average else {}
     for name, parameter in model.named_parameters():
         for kind, value in optimizer.state[parameter].items():
             tensors[f"optimizer.{kind}.{name}"] = value
@@ -91,11 +103,18 @@ def collect_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, losses: 
     return {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
 
 
-def restore_tensors(model: nn.Module, optimizer: torch.optim.Optimizer, losses: Tensor, state: TrainingState) -> None:
-    """Put a checkpoint back in place. Raises ValueError if it is of another model."""
-    own = {name.removeprefix("model."): v for name, v in state.tensors.items() if name.startswith("model.")}
+def restore_tensors(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    losses: Tensor,
+    state: TrainingState,
+    average: nn.Module | None = None,
+) -> None:
+    """Put a checkpoint back in place. Raises ValueError if it is of another model, or lacks an average."""
     try:
-        model.load_state_dict(own)
+        model.load_state_dict(tensors_of(state, "model"))
+        if average:
+            average.load_state_dict(tensors_of(state, "average"))
     except RuntimeError as error:
         raise ValueError(f"the checkpoint is of another model: {str(error).splitlines()[0]}") from None
     for name, parameter in model.named_parameters():

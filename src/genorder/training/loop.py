@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from genorder.errors import GenorderError, Interrupted
 from genorder.execution import StopRequest, flushing_denormals
 from genorder.seeding import derive_seed
+from genorder.training.average import WeightAverage
 from genorder.training.checkpoint import CheckpointFolder, TrainingState, collect_tensors, restore_tensors
 from genorder.training.config import TrainingConfig
 
@@ -53,6 +54,7 @@ def fit(
     parameter_groups: Sequence[dict[str, Any]] | None = None,
     keep_end: bool = False,
     enough: Callable[[int], bool] = lambda done: False,
+    average: WeightAverage[Any] | None = None,
 ) -> FitResult:
     """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
 
@@ -61,14 +63,15 @@ def fit(
     of steps done after each.
     A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
     checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite. With
-    `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted.
+    `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted. `average` is
+    updated after each step, and kept in the checkpoints.
     """
     device = next(model.parameters()).device
     groups = parameter_groups or [{"params": list(model.parameters())}]
     optimizer = torch.optim.AdamW(
         groups, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay, fused=device.type != "mps"
     )
-    record = _Record(model, optimizer, config, checkpoints)
+    record = _Record(model, optimizer, config, checkpoints, average)
     last_checkpoint = time.monotonic()
     model.train()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
@@ -79,6 +82,8 @@ def fit(
             torch.manual_seed(derive_seed(seed, "step", step))
             record.losses[step] = _step(model, optimizer, loss_at, config, step)
             record.done = step + 1
+            if average:
+                average.update(model, record.done)
             if after_step:
                 after_step(record.done)
             finished = record.done == config.steps or enough(record.done)
@@ -128,14 +133,16 @@ class _Record:
         optimizer: torch.optim.Optimizer,
         config: TrainingConfig,
         checkpoints: CheckpointFolder | None,
+        average: WeightAverage[Any] | None,
     ) -> None:
         self._model, self._optimizer, self._config, self._checkpoints = model, optimizer, config, checkpoints
+        self._average = average.model if average else None
         self.losses = torch.zeros(config.steps, device=next(model.parameters()).device)
         state = checkpoints.load_latest() if checkpoints else None
         if state and state.step > config.steps:  # of a later part of the training: there is no way back from it
             state = None
         if state:
-            restore_tensors(model, optimizer, self.losses, state)
+            restore_tensors(model, optimizer, self.losses, state, self._average)
         self.done = state.step if state else 0
         self._checked = self.done
         self._seconds_before = state.seconds if state else 0.0
@@ -161,7 +168,7 @@ class _Record:
         # A finite loss may still have given a gradient that is not: such weights must not be kept as good.
         if not all(bool(parameter.isfinite().all()) for parameter in self._model.parameters()):
             raise self._diagnosis("a weight became infinite or not a number", self.done - 1)
-        tensors = collect_tensors(self._model, self._optimizer, self.losses, self.done)
+        tensors = collect_tensors(self._model, self._optimizer, self.losses, self.done, self._average)
         self._checkpoints.save(TrainingState(self.done, self.seconds, tensors))
 
     def _diagnosis(self, what: str, step: int) -> GenorderError:
