@@ -1,8 +1,8 @@
 """The rules of a race: how long each rung trains, which orders go on after it, and when it ends.
 
 All orders train with the final model and recipe, at a constant learning rate. A rung continues each training that is
-left. Then the orders are compared on the same validation samples, by the mean of their last weights, which is free of
-the noise of a constant rate:
+left. Then the orders are compared on the same validation samples, by the mean of their last weights, which is less
+noisy than the weights at a constant rate:
 
 1. Nothing is decided before the best order beats the unigram baseline.
 2. From then on an order is dropped if its loss exceeds the best one's by at least `margin` of what the best has learnt,
