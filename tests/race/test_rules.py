@@ -117,6 +117,22 @@ def test_a_difference_that_may_be_chance_drops_nobody() -> None:
     assert dropped([ahead, behind], UNIGRAM, config.model_copy(update={"significance": 0.49})) == [1]
 
 
+@pytest.mark.parametrize(
+    ("successes", "means", "expected"),
+    [
+        ((0.9, 0.7), (1.0, 1.05), [1]),  # the losses are within the margin
+        ((0.9, 0.85), (1.0, 1.05), []),
+        ((0.05, 0.0), (1.0, 1.05), []),
+        ((0.7, 0.9), (1.0, 1.05), []),  # the lowest loss stays, whatever it solves
+    ],
+)
+def test_an_order_that_solves_clearly_fewer_samples_is_dropped(
+    successes: tuple[float, float], means: tuple[float, float], expected: list[int]
+) -> None:
+    orders = [outcome(mean, success=success) for mean, success in zip(means, successes, strict=True)]
+    assert dropped(orders, UNIGRAM, CONFIG) == expected
+
+
 def test_with_several_seeds_an_order_is_dropped_only_if_it_is_behind_for_each() -> None:
     best = outcome(1.0, 1.0)
     assert dropped([best, outcome(1.6, 1.6)], UNIGRAM, CONFIG) == [1]

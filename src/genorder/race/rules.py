@@ -6,8 +6,9 @@ noisy than the weights at a constant rate:
 
 1. Nothing is decided before the best order beats the unigram baseline.
 2. From then on an order is dropped if its loss exceeds the best one's by at least `margin` of what the best has learnt,
-   that is of the distance between the baseline and the best, and if a paired t-test over the samples calls the
-   difference significant. With several seeds the test is on their mean, and the margin must hold for each of them.
+   that is of the distance between the baseline and the best; or if its success rate is below the best one's by at least
+   `margin`. In either case a paired t-test over the samples must call the difference significant. With several seeds
+   the test is on their mean, and the margin must hold for each of them.
 3. The race ends when an order solves the validation samples, when the best has not improved for `patience` rungs (only
    an order that beats the baseline can improve), or when the steps are spent.
 
@@ -46,7 +47,7 @@ class RaceConfig(BaseModel):
     growth: float = Field(default=1.25, gt=1)  # of the steps from rung to rung, all steps counted
     seeds: int = Field(default=1, ge=1)  # trainings of each order
     significance: float = Field(default=0.01, gt=0, lt=0.5)
-    margin: float = Field(default=0.1, ge=0)
+    margin: float = Field(default=0.1, ge=0)  # of the loss learnt so far, and of the success rate
     patience: int = Field(default=4, ge=1)  # rungs
     patient_steps: int = Field(default=2_000, ge=0)  # before which no race is given up
     # Of the steps so far, at the end, whose mean weights are validated in a rung. Measured in benchmarks/RESULTS.md.
@@ -120,6 +121,13 @@ class Outcome:
             (differences_S > margin).all()
         )
 
+    def succeeds_less(self, other: "Outcome", config: RaceConfig) -> bool:
+        """Does a paired t-test say that the success rate is lower, and is it lower by the margin for each seed?"""
+        own_SN, other_SN = np.broadcast_arrays(self.right_SN, other.right_SN)
+        lower_S = other_SN.mean(axis=1) - own_SN.mean(axis=1)
+        right_N, other_N = self.right_SN.mean(axis=0), other.right_SN.mean(axis=0)
+        return _exceeds(other_N, right_N, config.significance) and bool((lower_S >= config.margin).all())
+
     def improves_on(self, before: "Outcome", config: RaceConfig) -> bool:
         """Is the loss lower than before, or the success rate higher, and not by chance?"""
         right_N, before_N = self.right_SN.mean(axis=0), before.right_SN.mean(axis=0)
@@ -145,7 +153,11 @@ def dropped(outcomes: Sequence[Outcome], unigram: Outcome, config: RaceConfig) -
     if not unigram.significantly_worse(best, config):
         return diverged
     margin = config.margin * (unigram.loss - best.loss)
-    worse = (place for place, one in enumerate(outcomes) if one.significantly_worse(best, config, margin))
+    worse = (
+        place
+        for place, one in enumerate(outcomes)
+        if one.significantly_worse(best, config, margin) or one.succeeds_less(best, config)
+    )
     return sorted({*diverged, *worse})
 
 
