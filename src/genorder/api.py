@@ -24,17 +24,17 @@ from genorder.errors import InputError
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, parse_order, read_orders
 from genorder.results import DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
-    Given,
-    GivenSplit,
+    DatasetLike,
     Machine,
     Source,
+    SplitLike,
     checked,
     configure_given,
     discover_in,
     discovery_run,
-    keep_result,
     rank_in,
     rank_run,
+    run_session,
     split_settings,
     train_in,
     train_run,
@@ -57,14 +57,14 @@ def load_dataset(path: Path | str, **options: Any) -> SequenceDataset:
 
 
 def discover(
-    dataset: Given,
+    dataset: DatasetLike,
     *,
     strategy: str | Search = "auto",
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
-    validation: GivenSplit | None = None,
-    test: GivenSplit | None = None,
+    validation: SplitLike | None = None,
+    test: SplitLike | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     seconds: float | None = None,
@@ -118,7 +118,7 @@ def discover(
         also=deduplicated(_order(order, source.length) for order in also),
     )
     run = checked(run)  # what is refused leaves no run directory
-    result, _ = keep_result(
+    result, _ = run_session(
         run.place,
         lambda directory: discover_in(directory, within_time(run, directory), watchers=[watcher] if watcher else []),
         command=["genorder.discover"],
@@ -127,7 +127,7 @@ def discover(
 
 
 def rank(
-    dataset: Given,
+    dataset: DatasetLike,
     orders: Iterable[OrderLike] | str | Path,
     *,
     judge: str = "mixture",
@@ -135,8 +135,8 @@ def rank(
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
-    validation: GivenSplit | None = None,
-    test: GivenSplit | None = None,
+    validation: SplitLike | None = None,
+    test: SplitLike | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     workers: int | None = None,
@@ -158,7 +158,7 @@ def rank(
     resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
     ranked = _orders(orders, source, seed)
     run = rank_run(resolved, source, ranked, machine, judge=judge, preset=preset, seed=seed, out=_path(out))
-    result, _ = keep_result(
+    result, _ = run_session(
         run.place,
         lambda directory: rank_in(directory, run, workers=workers, on_step=on_progress),
         command=["genorder.rank"],
@@ -167,15 +167,15 @@ def rank(
 
 
 def train(
-    dataset: Given,
+    dataset: DatasetLike,
     order: OrderLike | str = "forward",
     *,
     steps: int | None = None,
     preset: str = "cpu",
     seed: int = 0,
     out: Path | str | None = None,
-    validation: GivenSplit | None = None,
-    test: GivenSplit | None = None,
+    validation: SplitLike | None = None,
+    test: SplitLike | None = None,
     settings: Settings = (),
     config: Path | str | None = None,
     device: str = "auto",
@@ -195,7 +195,7 @@ def train(
     resolved, source = configure_given(resolver, dataset, own_splits, given_names(input_names, target_names))
     parsed = parse_order(order, source.length) if isinstance(order, str) else _order(order, source.length)
     run = train_run(resolved, source, parsed, machine, preset=preset, seed=seed, out=_path(out))
-    result, _ = keep_result(
+    result, _ = run_session(
         run.place,
         lambda directory: train_in(directory, run, on_progress=on_progress),
         command=["genorder.train"],

@@ -12,7 +12,7 @@ from cli_helpers import RUNNING_XOR, Genorder
 from genorder.data import EncodedDataset, encode_for_exploring
 from genorder.execution import choose_device
 from genorder.presets import DISCOVERIES, EXPLORATIONS, PRESETS, DiscoveryConfig
-from genorder.runs import AskedData, Source, configure
+from genorder.runs import DataSpec, Source, configure
 from genorder.settings import resolve, resolve_discovery, resolve_exploration
 
 SAMPLES = {"train": 400, "validation": 60, "test": 50}
@@ -40,7 +40,7 @@ def write(genorder: Genorder) -> Any:
 
 
 def configured(resolved: Any, **asked: Any) -> tuple[Any, Source]:
-    return configure(resolved, AskedData(**asked))
+    return configure(resolved, DataSpec(**asked))
 
 
 def tensors(encoded: EncodedDataset) -> list[Any]:

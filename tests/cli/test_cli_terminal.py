@@ -87,7 +87,7 @@ def test_train(tmp_path: Path) -> None:
 def test_elsewhere_the_same_in_lines(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genorder.cli.console._PLAIN_LINE_SECONDS", 0.0)
     monkeypatch.setattr("genorder.training.reporter._TELL_SECONDS", 0.0)
-    settings = {**LONGER, "search.rounds": 1}
+    settings = {**LONGER, "search.schedule": 1}
     shown = genorder("discover", *SQUARE_4, "--threads", 1, *changes(settings), "--out", "r")
     assert shown.code == 0
     lines = shown.err.splitlines()

@@ -21,7 +21,7 @@ from genorder.models import GPT, GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.race import Recipe
-from genorder.race.jobs import RaceJob, keep_data, run_job, solves, validated
+from genorder.race.jobs import RaceJob, run_job, solves, validated, write_samples
 from genorder.seeding import derive_seed
 from genorder.training import BatchPlan, CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -34,7 +34,7 @@ SMALL = Recipe(
 
 def job(folder: Path, steps: int, *, stable: int | None = None, order: Order = FORWARD, **changes: Any) -> RaceJob:
     """At a constant learning rate, or as long as it is `stable`."""
-    data = keep_data(*relu_splits(), folder)
+    data = write_samples(*relu_splits(), folder)
     training = SMALL.training.model_copy(
         update={"steps": steps, "stable_steps": steps if stable is None else stable, **changes.pop("training", {})}
     )

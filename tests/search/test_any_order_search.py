@@ -35,7 +35,7 @@ from genorder.search import AnyOrder, Budget, SearchResult
 from genorder.search import rounds as trainings
 from genorder.search.any_order import _agreement
 from genorder.search.base import MOST_PROPOSALS
-from genorder.search.reading import Reading, verdict
+from genorder.search.diagnosis import Diagnosis, verdict
 from genorder.tasks import make_task, task_splits
 from made_data import TOKENS
 
@@ -65,10 +65,10 @@ def test_the_order_of_a_recurrence_is_found(tmp_path: Path, hidden: int | None, 
     assert losses["advantage_over_random"] > 4 * losses["its_standard_error"] > 0
 
 
-def reading_of(best: float, blind: float = 2.0, targets: int = 10, before: float | None = None) -> Reading:
+def reading_of(best: float, blind: float = 2.0, targets: int = 10, before: float | None = None) -> Diagnosis:
     """Random orders are no better than a blind guess."""
     noise_N = 0.01 * np.random.default_rng(0).random(50)
-    return Reading([Order.forward(targets)], np.array([best + noise_N]), np.array([blind - noise_N]), blind, before)
+    return Diagnosis([Order.forward(targets)], np.array([best + noise_N]), np.array([blind - noise_N]), blind, before)
 
 
 def columns_of(targets_NL: np.ndarray, lengths_N: np.ndarray | None = None) -> EncodedDataset:
@@ -142,7 +142,7 @@ def test_a_verdict_comes_with_advice(tmp_path: Path) -> None:
     assert "--set any_order.training.steps" in details["advice"]
 
 
-# Rounds and restarts.
+# TrainingSchedule and restarts.
 
 
 def trained_steps(result: SearchResult) -> int:

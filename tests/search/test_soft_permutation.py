@@ -21,7 +21,6 @@ from genorder.profiling.scoring import plain_scores
 from genorder.search import SearchProblem, SearchResult, SoftPermutation, soft_runs
 from genorder.search.soft_model import (
     attention_entropy,
-    blind_losses_by_step,
     mass_around,
     mixed_labels,
     nearest_order,
@@ -29,6 +28,7 @@ from genorder.search.soft_model import (
     sinkhorn,
     soft_loss,
     soft_losses_by_step,
+    unigram_losses_by_step,
 )
 from genorder.seeding import torch_generator
 from genorder.store import Journal
@@ -164,7 +164,7 @@ def test_losses_against_mixtures_by_hand() -> None:
     blind = torch.nn.functional.kl_div(
         labels.mean(dim=0).clamp_min(1e-30).log().expand_as(labels), labels, reduction="none"
     )
-    torch.testing.assert_close(blind_losses_by_step(train, rows, matrix), blind.sum(-1).mean(0), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(unigram_losses_by_step(train, rows, matrix), blind.sum(-1).mean(0), atol=1e-5, rtol=1e-4)
 
 
 def test_entropy_has_a_gradient_for_the_permutation() -> None:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 from genorder.data import EncodedDataset, encode_for_exploring
-from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_told_gpt
+from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_order_conditioned_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import (
@@ -147,7 +147,7 @@ def block_candidates(length: int, blocks: int, seed: int) -> list[Order]:
 
 def _trained(train: EncodedDataset, orders: list[Order], told: bool, seed: int) -> AnyGPT:
     config = GPTConfig(layers=1, heads=4, width=128, feedforward=512)
-    model: AnyGPT = (fresh_told_gpt if told else fresh_gpt)(config, train, seed)
+    model: AnyGPT = (fresh_order_conditioned_gpt if told else fresh_gpt)(config, train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     plan = BatchPlan(train, orders_KL, 128, derive_seed(seed, "batches"))
     training = TrainingConfig(steps=_TRAINING_STEPS, batch_size=128, learning_rate=1e-3, warmup_steps=50, beta2=0.98)

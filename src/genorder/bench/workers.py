@@ -13,7 +13,7 @@ from genorder.data import encode_for_exploring
 from genorder.execution import Workers
 from genorder.orders import Order, random_orders
 from genorder.presets import cpu_exploration
-from genorder.race.jobs import RaceJob, keep_data, run_job
+from genorder.race.jobs import RaceJob, write_samples, run_job
 from genorder.race.rules import Recipe
 from genorder.seeding import numpy_generator
 from genorder.tasks import make_task, task_splits
@@ -68,7 +68,7 @@ def bench_workers(device: torch.device, on_row: Callable[[WorkersRow], None] = l
 def _jobs(length: int, device: torch.device) -> list[RaceJob]:
     splits = task_splits(make_task("relu", length), train=20_000, validation=500, test=1).splits
     train, validation = encode_for_exploring(splits, device)
-    data, digest = keep_data(train, validation, Path(tempfile.mkdtemp()))
+    data, digest = write_samples(train, validation, Path(tempfile.mkdtemp()))
     orders = [Order.forward(length), *random_orders(length, _JOBS - 1, numpy_generator(0))]
     final = cpu_exploration().final
     training = final.training.model_copy(update={"steps": _STEPS, "stable_steps": _STEPS})

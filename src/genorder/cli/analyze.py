@@ -16,7 +16,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.models import load_model
 from genorder.orders import Order, parse_order
-from genorder.runs import place_of
+from genorder.runs import run_spec
 from genorder.settings import resolve
 from genorder.store import RunDirectory
 from genorder.training import Progress
@@ -55,7 +55,7 @@ def analyze(
         "config": resolved.model_dump(),
         "seed": asked.seed,
     }
-    place = place_of(asked.out, f"attention-{source.label}", described, source, asked.machine)
+    place = run_spec(asked.out, f"attention-{source.label}", described, source, asked.machine)
     runs = {
         text: FixedOrderRun(source.splits, parsed, resolved, asked.seed, asked.machine.device)
         for text, parsed in orders.items()

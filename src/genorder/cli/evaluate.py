@@ -21,7 +21,7 @@ from genorder.store import read_status
 _SPLITS = ("test", "validation", "train")
 
 
-@options.with_told_reading("--split-tokens")
+@options.with_run_reading("--split-tokens")
 def evaluate(
     told: dict[str, Any],
     run_dir: options.RunDir,

@@ -4,8 +4,8 @@ from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.data import ReadOptions, check_dataset, summarise
 from genorder.data.readers import read_file, shown_name
-from genorder.data.summary import Lengths, shortened_tokens
-from genorder.runs.understood import finding_lines, summary_lines
+from genorder.data.summary import LengthSummary, shortened_tokens
+from genorder.runs.data_report import finding_lines, summary_lines
 
 _BAR = 40  # characters of the longest one
 
@@ -34,7 +34,7 @@ def inspect(reading: ReadOptions, data: options.DataToInspect, json: options.Jso
         say(line)
 
 
-def _show_lengths(name: str, lengths: Lengths) -> None:
+def _show_lengths(name: str, lengths: LengthSummary) -> None:
     say(f"{name} lengths, {lengths.mean:.1f} on average:")
     most = max(samples for _, _, samples in lengths.histogram)
     for first, last, samples in lengths.histogram:

@@ -12,7 +12,7 @@ import typer
 from genorder.data import Names, parse_names
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
 from genorder.reports.board import require_tensorboard
-from genorder.runs import AskedData, Machine, Source, configure
+from genorder.runs import DataSpec, Machine, Source, configure
 from genorder.runs.source import AnyConfig
 
 _DATA_PANEL = "How DATA is read"
@@ -110,7 +110,7 @@ _RUN: _Added = {
 class Asked:
     """What every verb that makes a run is told: its data, its settings, what it is done on and where it is kept."""
 
-    data: AskedData
+    data: DataSpec
     preset: str
     config: Path | None
     settings: list[str]
@@ -143,7 +143,7 @@ def with_run_options(*, hidden: bool, board: bool) -> Callable[[Verb], Verb]:
         told = {name: given.pop(name) for name in own if name in given}
         settings = given.pop("settings") or []
         names = Names(parse_names(given.pop("input_names")), parse_names(given.pop("target_names")))
-        data = AskedData(reading=_reading(given), names=names, **given)
+        data = DataSpec(reading=_reading(given), names=names, **given)
         return Asked(data=data, machine=machine, settings=settings, **told)
 
     source = {**_SOURCE, "hidden_order_seed": (HiddenByDefault if hidden else HiddenOrderSeed, None)}
@@ -158,7 +158,7 @@ def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
     return _adding("reading", {}, _read_options(*split_names), _reading)
 
 
-def with_told_reading(*split_names: str) -> Callable[[Verb], Verb]:
+def with_run_reading(*split_names: str) -> Callable[[Verb], Verb]:
     """The same for a verb that reads DATA as a run did: its parameter `told` has the options that are given."""
     return _adding("told", {}, _read_options(*split_names, of_run=True), _told)
 

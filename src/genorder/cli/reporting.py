@@ -9,14 +9,16 @@ from typing import Any
 
 from genorder.cli.console import say
 from genorder.errors import InputError, Interrupted
-from genorder.runs import Place, keep_result
+from genorder.runs import RunSpec, run_session
 from genorder.store import RunDirectory
 
 
-def kept(place: Place, work: Callable[[RunDirectory], dict[str, Any]], *, tensorboard: bool = False) -> dict[str, Any]:
+def kept(
+    place: RunSpec, work: Callable[[RunDirectory], dict[str, Any]], *, tensorboard: bool = False
+) -> dict[str, Any]:
     """The result of `work`, or of an earlier run of the same command, with its report beside it."""
     around = partial(reported, tensorboard=tensorboard)
-    result, was_there = keep_result(place, work, command=sys.argv, around=around)
+    result, was_there = run_session(place, work, command=sys.argv, around=around)
     if was_there:
         say(f"{place.path} holds the finished run of this command; showing its result")
     return result

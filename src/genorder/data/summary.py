@@ -15,14 +15,14 @@ _TOKENS = 10  # most frequent ones
 
 @final
 @dataclass(frozen=True)
-class Lengths:
+class LengthSummary:
     shortest: int
     longest: int
     mean: float
     histogram: list[tuple[int, int, int]]  # first and last length of a bar, and how many samples it holds
 
     @classmethod
-    def of(cls, packed: PackedRows) -> "Lengths":
+    def of(cls, packed: PackedRows) -> "LengthSummary":
         lengths = packed.lengths
         return cls(int(lengths.min()), int(lengths.max()), float(lengths.mean()), _histogram(lengths))
 
@@ -34,8 +34,8 @@ class Lengths:
 @dataclass(frozen=True)
 class Summary:
     samples: int
-    inputs: Lengths
-    targets: Lengths
+    inputs: LengthSummary
+    targets: LengthSummary
     vocabulary: int
     frequent_tokens: list[tuple[str, int]]  # with the number of times each occurs
     sample: tuple[list[str], list[str]]  # the first one's input and target
@@ -49,8 +49,8 @@ def summarise(dataset: SequenceDataset) -> Summary:
     most = np.argsort(-counts, kind="stable")[:_TOKENS]
     return Summary(
         samples=len(dataset),
-        inputs=Lengths.of(dataset.inputs),
-        targets=Lengths.of(dataset.targets),
+        inputs=LengthSummary.of(dataset.inputs),
+        targets=LengthSummary.of(dataset.targets),
         vocabulary=len(dataset.vocabulary),
         frequent_tokens=[(dataset.vocabulary.tokens[token], int(counts[token])) for token in most],
         sample=(dataset.input(0), dataset.target(0)),

@@ -3,18 +3,18 @@
 from genorder.models.fresh import fresh_gpt
 from genorder.models.gpt import GPT, GPTConfig, KeyValueCache
 from genorder.models.loading import load_model
+from genorder.models.order_conditioned import AnyGPT, OrderConditionedGPT, fresh_order_conditioned_gpt
 from genorder.models.saved import SavedModel, is_saved
-from genorder.models.told import AnyGPT, ToldGPT, fresh_told_gpt
 
 __all__ = [
     "GPT",
     "AnyGPT",
     "GPTConfig",
     "KeyValueCache",
+    "OrderConditionedGPT",
     "SavedModel",
-    "ToldGPT",
     "fresh_gpt",
-    "fresh_told_gpt",
+    "fresh_order_conditioned_gpt",
     "is_saved",
     "load_model",
 ]

@@ -7,12 +7,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.data.encoding import EOS, IGNORED, Batch
-from genorder.models.told import AnyGPT, ToldGPT
+from genorder.models.order_conditioned import AnyGPT, OrderConditionedGPT
 
 
 def target_logits(model: AnyGPT, batch: Batch) -> Tensor:
     """Logits_BQV of the targets and EOS; the input's positions are read, never predicted."""
-    if isinstance(model, ToldGPT):
+    if isinstance(model, OrderConditionedGPT):
         return model(batch.tokens_BT, batch.predicted_BQ)  # type: ignore[no-any-return]
     first = batch.tokens_BT.shape[1] - batch.labels_BQ.shape[1]
     logits: Tensor = model(batch.tokens_BT, first)

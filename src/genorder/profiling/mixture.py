@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from genorder.data import EncodedDataset
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_told_gpt
+from genorder.models import AnyGPT, GPTConfig, fresh_gpt, fresh_order_conditioned_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.profiling.scoring import (
@@ -129,7 +129,7 @@ def profile_orders(
     orders = list(orders)
     if not orders:
         raise InputError("profiling needs at least one order, received none")
-    model: AnyGPT = (fresh_told_gpt if config.told else fresh_gpt)(config.model, train, seed)
+    model: AnyGPT = (fresh_order_conditioned_gpt if config.told else fresh_gpt)(config.model, train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     batch_at = BatchPlan(train, orders_KL, config.training.batch_size, derive_seed(seed, "batches"))
     curve = _Curve(model, validation.head(config.curve_samples), orders, config, folder)

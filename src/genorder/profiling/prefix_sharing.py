@@ -15,7 +15,7 @@ from torch import Tensor
 from genorder.data.encoding import SEP
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
-from genorder.models import AnyGPT, KeyValueCache, ToldGPT
+from genorder.models import AnyGPT, KeyValueCache, OrderConditionedGPT
 
 
 def common_prefixes(orders_CL: Tensor) -> list[int]:
@@ -37,7 +37,7 @@ def shared_prefix_losses(
     samples, width = inputs_SW.shape
     count, length = orders_CL.shape
     device = inputs_SW.device
-    gpt = model.gpt if isinstance(model, ToldGPT) else model
+    gpt = model.gpt if isinstance(model, OrderConditionedGPT) else model
     separator_S1 = torch.full((samples, 1), SEP, dtype=torch.long, device=device)
     steps_SQ = torch.cat([separator_S1, targets_SL.long()], dim=1)
     prompt = torch.cat([inputs_SW.long(), separator_S1], dim=1)
@@ -48,7 +48,7 @@ def shared_prefix_losses(
     cost_SQ = torch.zeros(samples, length + 1, device=device)
     losses_CS = torch.empty(count, samples, device=device)
     columns_CQ = F.pad(orders_CL + 1, (1, 0))  # of SEP, then of the targets, in `steps_SQ`
-    if isinstance(model, ToldGPT):
+    if isinstance(model, OrderConditionedGPT):
         # It knows at the last common step already which target comes next: that step is computed again.
         again = 1
         emitted_CQ, predicted_CQ = (F.pad(orders_CL, side, value=model.none) for side in ((1, 0), (0, 1)))
@@ -61,7 +61,7 @@ def shared_prefix_losses(
         new = slice(first, length)  # nothing is read after the last target
         if first < length:
             embedded_SMD = F.embedding(steps_SQ[:, columns_CQ[number, new]], gpt.token_embedding)
-            if isinstance(model, ToldGPT):
+            if isinstance(model, OrderConditionedGPT):
                 embedded_SMD = embedded_SMD + model.notes(emitted_CQ[number, new], predicted_CQ[number, new])
             kept = KeyValueCache(cache.keys_BHTE, cache.values_BHTE, width + first)
             logits_SMV, _ = gpt.extend_embedded(embedded_SMD, kept)

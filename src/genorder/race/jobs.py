@@ -166,7 +166,7 @@ def _validated_chunks(
         yield (losses_BQ.cpu().double().sum(dim=1) / lengths_B).numpy(), (~wrong_BQ.any(dim=1)).cpu().numpy()
 
 
-def keep_data(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
+def write_samples(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
     """Write the encoded samples where workers can read them."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "race-data.safetensors"

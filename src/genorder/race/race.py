@@ -24,7 +24,7 @@ from genorder.models import GPT, fresh_gpt
 from genorder.orders import Order
 from genorder.profiling.scoring import finite_or_none
 from genorder.profiling.unigram import unigram_losses
-from genorder.race.jobs import RaceJob, keep_data, run_job
+from genorder.race.jobs import RaceJob, run_job, write_samples
 from genorder.race.rules import (
     Outcome,
     Outlook,
@@ -170,7 +170,7 @@ class Race:
         self._train, self._recipe, self._config = train, recipe, config
         self._seed, self._folder, self._journal = seed, folder, journal
         self._on_progress, self._stop = on_progress, stop
-        self._data = keep_data(train, validation, folder)
+        self._data = write_samples(train, validation, folder)
         self._device = train.inputs_NW.device.type
         threads = torch.get_num_threads()
         at_once = min(AT_ONCE, threads) if self._device == "cpu" else 1

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from genorder.reports.graph import EdgeKind, Graph
+from genorder.reports.graph import DrawnGraph, EdgeKind
 from genorder.reports.tables import Curve, Matrix, Table
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C6BB1", "#7F7F7F")  # Okabe and Ito's
@@ -113,7 +113,7 @@ EDGES: dict[EdgeKind, tuple[str, str, str]] = {  # title, colour, dash
 }
 
 
-def graph_drawing(name: str, caption: str, graph: Graph) -> Drawing:
+def graph_drawing(name: str, caption: str, graph: DrawnGraph) -> Drawing:
     """Inputs as squares, targets as circles, first step on top."""
     figure = go.Figure()
     for kind, (title, colour, dash) in EDGES.items():

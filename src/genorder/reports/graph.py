@@ -25,7 +25,7 @@ EdgeKind = Literal["input", "pointer", "earlier", "later"]
 
 @final
 @dataclass(frozen=True)
-class Node:
+class DrawnNode:
     name: str
     told: str  # the recipe of a target; who reads an input
     x: float
@@ -34,7 +34,7 @@ class Node:
 
 @final
 @dataclass(frozen=True)
-class Edge:
+class DrawnEdge:
     kind: EdgeKind  # later: from a target that is emitted after the one that reads it
     x: list[float]
     y: list[float]
@@ -42,10 +42,10 @@ class Edge:
 
 @final
 @dataclass(frozen=True)
-class Graph:
-    inputs: list[Node]  # those that are read
-    targets: list[Node]
-    edges: list[Edge]
+class DrawnGraph:
+    inputs: list[DrawnNode]  # those that are read
+    targets: list[DrawnNode]
+    edges: list[DrawnEdge]
     rows: int
     left: float
     right: float
@@ -64,7 +64,7 @@ class Graph:
         return f"{later} of {between} dependencies point to later targets"
 
 
-def dependency_graph(run: ReportedRun, order: list[int]) -> Graph | None:
+def dependency_graph(run: ReportedRun, order: list[int]) -> DrawnGraph | None:
     """None where no dependencies are known, or they are too many for a graph."""
     dependencies = run.findings.dependencies
     read = sorted({position for dependency in dependencies for position in dependency.inputs})
@@ -83,23 +83,25 @@ def dependency_graph(run: ReportedRun, order: list[int]) -> Graph | None:
     for dependency in dependencies:
         to = y_of[dependency.target]
         kind: EdgeKind = "pointer" if dependency.pointer else "input"
-        edges += [Edge(kind, [0.04, 0.96], [y_of_input[i], to]) for i in dependency.inputs]
+        edges += [DrawnEdge(kind, [0.04, 0.96], [y_of_input[i], to]) for i in dependency.inputs]
         for parent in dependency.targets:
             start = y_of[parent]
             width = _ARC * (abs(to - start) / longest) ** 0.6
             turn = np.linspace(0, np.pi, _ARC_POINTS)
             x, y = anchor + width * np.sin(turn), (start + to) / 2 + (start - to) / 2 * np.cos(turn)
-            edges.append(Edge("earlier" if start < to else "later", x.round(3).tolist(), y.round(3).tolist()))
+            edges.append(DrawnEdge("earlier" if start < to else "later", x.round(3).tolist(), y.round(3).tolist()))
 
     told = {dependency.target: recipe(dependency, run.target, run.input) for dependency in dependencies}
     inputs = [
-        Node(shortened(run.input(i), NAME_WIDTH), f"{run.input(i)} -> {', '.join(map(run.target, readers[i]))}", 0.0, y)
+        DrawnNode(
+            shortened(run.input(i), NAME_WIDTH), f"{run.input(i)} -> {', '.join(map(run.target, readers[i]))}", 0.0, y
+        )
         for i, y in y_of_input.items()
     ]
-    targets = [Node(names[column], told.get(column, names[column]), 1.0, y) for column, y in y_of.items()]
+    targets = [DrawnNode(names[column], told.get(column, names[column]), 1.0, y) for column, y in y_of.items()]
     left = -0.12 - _SIGN * max(len(node.name) for node in inputs) if inputs else 0.9
     right = max([anchor, *(x for edge in edges for x in edge.x)]) + 0.05
-    return Graph(inputs, targets, edges, rows, left, right)
+    return DrawnGraph(inputs, targets, edges, rows, left, right)
 
 
 def _placed(wanted: dict[int, float], rows: int) -> dict[int, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from genorder.errors import InputError
 from genorder.reports.attention import attention_matrix
 from genorder.reports.figures import COLOURS, EDGES
-from genorder.reports.graph import Graph, dependency_graph
+from genorder.reports.graph import DrawnGraph, dependency_graph
 from genorder.reports.run import ReportedRun
 from genorder.reports.tables import (
     Curve,
@@ -120,7 +120,7 @@ def _matrix_painter(matrix: Matrix, across: str, down: str, title: str = "") -> 
     return paint
 
 
-def _graph_painter(graph: Graph) -> Painter:
+def _graph_painter(graph: DrawnGraph) -> Painter:
     def paint(axes: "Axes") -> None:
         size = 6.0 if graph.rows <= 40 else 4.0
         for kind, (title, colour, dash) in EDGES.items():

@@ -10,37 +10,37 @@ from genorder.runs.discover import (
     within_time,
 )
 from genorder.runs.finished import FinishedRun, read_finished_run, source_of_run
-from genorder.runs.given import Given, GivenSplit, configure_given
-from genorder.runs.keeping import Machine, Place, keep_result, place_of
+from genorder.runs.given import DatasetLike, SplitLike, configure_given
 from genorder.runs.origin import ModelOrigin, origin_of_model
 from genorder.runs.rank import JUDGES, RankRun, rank_in, rank_run
-from genorder.runs.source import AskedData, Source, configure
+from genorder.runs.session import Machine, RunSpec, run_session, run_spec
+from genorder.runs.source import DataSpec, Source, configure
 from genorder.runs.train import TrainRun, train_in, train_run
 
 __all__ = [
     "JUDGES",
-    "AskedData",
+    "DataSpec",
+    "DatasetLike",
     "DiscoveryRun",
     "FinishedRun",
-    "Given",
-    "GivenSplit",
     "Machine",
     "ModelOrigin",
-    "Place",
     "RankRun",
+    "RunSpec",
     "Source",
+    "SplitLike",
     "TrainRun",
     "checked",
     "configure",
     "configure_given",
     "discover_in",
     "discovery_run",
-    "keep_result",
     "origin_of_model",
-    "place_of",
     "rank_in",
     "rank_run",
     "read_finished_run",
+    "run_session",
+    "run_spec",
     "scratch_problem",
     "source_of_run",
     "split_settings",

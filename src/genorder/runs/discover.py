@@ -14,7 +14,7 @@ from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, read_orders
 from genorder.presets import DiscoveryConfig
 from genorder.race import RaceProgress
-from genorder.runs.keeping import Machine, Place, place_of, race_told
+from genorder.runs.session import Machine, RunSpec, race_progress, run_spec
 from genorder.runs.source import Source
 from genorder.search import MOST_PROPOSALS, NAMED_POOLS, Budget, Search, SearchProblem, SearchResult, Stage
 from genorder.settings import parse_setting
@@ -30,7 +30,7 @@ _SEARCH = "search."  # the settings of the strategy itself, among the others
 class DiscoveryRun:
     discovery: Discovery
     source: Source
-    place: Place
+    place: RunSpec
     seconds: float | None  # for exploring; None: as long as it takes
     decided: Budget | None = None  # what fits into the seconds, found before the run directory was there
 
@@ -108,10 +108,10 @@ def _check_also(also: Sequence[Order], constraints: Constraints) -> None:
             raise InputError(f"the order {order.short()} that is to be raced too is not allowed: {constraints}")
 
 
-def _place(out: Path | None, described: dict[str, Any], source: Source, machine: Machine) -> Place:
+def _place(out: Path | None, described: dict[str, Any], source: Source, machine: Machine) -> RunSpec:
     """A run that only explores is the first part of the same run in full, which goes on from it in the same place."""
     explore_only = described[_EXPLORE_ONLY]
-    place = place_of(out, f"discover-{source.label}", {**described, _EXPLORE_ONLY: False}, source, machine)
+    place = run_spec(out, f"discover-{source.label}", {**described, _EXPLORE_ONLY: False}, source, machine)
     if explore_only:  # unless there is a run in full already
         place.described[_EXPLORE_ONLY] = (read_config(place.path) or {}).get(_EXPLORE_ONLY, True)
     return replace(place, free=(_EXPLORE_ONLY,), suffices=lambda result: explore_only or "success_rate" in result)
@@ -201,4 +201,4 @@ class _Teller:
     def race(self, progress: RaceProgress) -> None:
         for watcher in self.watchers:
             watcher.race(progress)
-        self.directory.write_progress(race_told(progress))
+        self.directory.write_progress(race_progress(progress))

@@ -21,7 +21,7 @@ from genorder.errors import InputError
 from genorder.runs.source import (
     HELD_OUT,
     AnyConfig,
-    AskedData,
+    DataSpec,
     Source,
     configure,
     cut_to,
@@ -33,8 +33,8 @@ from genorder.store import ensure_writable_directory, write_json_atomic
 from genorder.tasks import TaskData
 
 Rows = Sequence[Sequence[object]]
-GivenSplit = SequenceDataset | Path | str | tuple[Rows, Rows]
-Given = GivenSplit | Splits | TaskData
+SplitLike = SequenceDataset | Path | str | tuple[Rows, Rows]
+DatasetLike = SplitLike | Splits | TaskData
 
 _KEPT = "data"  # the folder, in the run directory
 _SPLITS = ("train", "validation", "test")
@@ -43,7 +43,7 @@ _EXPECTED_SPLIT = "a SequenceDataset, a path, or a pair of lists (inputs, target
 
 
 def configure_given(
-    resolve: Callable[..., AnyConfig], given: Given, own: Mapping[str, GivenSplit | None], names: Names
+    resolve: Callable[..., AnyConfig], given: DatasetLike, own: Mapping[str, SplitLike | None], names: Names
 ) -> tuple[AnyConfig, Source]:
     """The configuration and the data, as `configure` gives them for a file or a task.
 
@@ -57,7 +57,7 @@ def configure_given(
         config, source = _configure_splits(resolve, given)
         return config, source.named(names)
     if isinstance(given, str | Path) and len(files) == len(own):
-        return configure(resolve, AskedData(data=str(given), names=names, **files))  # type: ignore[arg-type]
+        return configure(resolve, DataSpec(data=str(given), names=names, **files))  # type: ignore[arg-type]
     dataset = _dataset(given, "dataset", _EXPECTED)
     datasets, _ = read_own_splits(files, dataset, "the dataset", ReadOptions())
     datasets |= {
@@ -88,7 +88,7 @@ def _dataset(given: Any, name: str, expected: str) -> SequenceDataset:
     return given if isinstance(given, SequenceDataset) else _from_lists(given, name, expected)
 
 
-def keep_data(source: Source, path: Path) -> None:
+def save_data(source: Source, path: Path) -> None:
     """Write the splits into the run directory, unless they can be had again from a file or a task."""
     if "kept" not in source.description or (path / _KEPT / "vocabulary.json").exists():
         return
@@ -99,7 +99,7 @@ def keep_data(source: Source, path: Path) -> None:
 
 
 def read_kept(path: Path) -> Source:
-    """What `keep_data` wrote. Raises InputError where it is missing or damaged."""
+    """What `save_data` wrote. Raises InputError where it is missing or damaged."""
     folder = path / _KEPT
     try:
         vocabulary = Vocabulary(tuple(json.loads((folder / "vocabulary.json").read_bytes())))

@@ -1,4 +1,4 @@
-"""Given orders, ranked by one short run on their mixture, or by a race: the run of `genorder rank`."""
+"""DatasetLike orders, ranked by one short run on their mixture, or by a race: the run of `genorder rank`."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from genorder.orders import Order
 from genorder.presets import ExplorationConfig
 from genorder.profiling import profile_orders
 from genorder.race import Race, RaceProgress
-from genorder.runs.keeping import Machine, Place, place_of, race_told
+from genorder.runs.session import Machine, RunSpec, race_progress, run_spec
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
 from genorder.training import CheckpointFolder, Progress
@@ -31,7 +31,7 @@ class RankRun:
     judge: str
     seed: int
     machine: Machine
-    place: Place
+    place: RunSpec
 
 
 def rank_run(
@@ -58,7 +58,7 @@ def rank_run(
         "config": config.model_dump(),
         "seed": seed,
     }
-    place = place_of(out, f"rank-{source.label}", described, source, machine)
+    place = run_spec(out, f"rank-{source.label}", described, source, machine)
     return RankRun(config, source, orders, judge, seed, machine, place)
 
 
@@ -81,7 +81,7 @@ def rank_in(
     def tell_job(progress: RaceProgress) -> None:
         if on_job:
             on_job(progress)
-        directory.write_progress(race_told(progress))
+        directory.write_progress(race_progress(progress))
 
     train, validation = encode_for_exploring(run.source.splits, run.machine.device)
     work = _Work(run, train, validation, directory, stop)

@@ -15,7 +15,7 @@ from genorder.data.summary import shortened_tokens
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
 from genorder.presets import SampleSizes
-from genorder.runs.understood import understood
+from genorder.runs.data_report import data_report
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.tasks import Task, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
@@ -43,7 +43,7 @@ class Source:
     true_of_column: Order | None = None  # for a built-in task
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
-    told: tuple[str, ...] = ()  # what was understood of a file, for the user
+    told: tuple[str, ...] = ()  # what was data_report of a file, for the user
     names: Names = field(default_factory=Names)  # of the places of inputs and targets, where the user has any
 
     @property
@@ -83,7 +83,7 @@ class Source:
 
 @final
 @dataclass(frozen=True, kw_only=True)
-class AskedData:
+class DataSpec:
     """A file of samples and how it is read, with files of its own for other splits; or a built-in task."""
 
     data: str | None = None
@@ -117,7 +117,7 @@ class AskedData:
         return {name: path for name in HELD_OUT if (path := getattr(self, name)) is not None}
 
 
-def configure(resolve: Callable[..., AnyConfig], asked: AskedData) -> tuple[AnyConfig, Source]:
+def configure(resolve: Callable[..., AnyConfig], asked: DataSpec) -> tuple[AnyConfig, Source]:
     """The configuration and the data. `resolve` gives the configuration for a size of the data: see `settings.resolve`.
 
     A DATA file is taken whole unless fewer training samples are asked for, and so are files for validation and test;
@@ -153,10 +153,10 @@ def reload_source(description: dict[str, Any]) -> Source:
             raise InputError("the run's data came from standard input and is gone; give it again as a file")
         own = {name: description[name] for name in HELD_OUT if name in description}
         reading = ReadOptions(**description.get("reading", {}))
-        source = _from_file(AskedData(data=description["path"], reading=reading, **own), sizes, again=True)
+        source = _from_file(DataSpec(data=description["path"], reading=reading, **own), sizes, again=True)
     else:
         names = ("task", "length", "hidden_order_seed")
-        source = _from_task(AskedData(**{name: description[name] for name in names}), sizes)
+        source = _from_task(DataSpec(**{name: description[name] for name in names}), sizes)
     return same_data(source, description, description.get("path") or description.get("task"))
 
 
@@ -204,11 +204,11 @@ def cut_to(splits: Splits, sizes: SampleSizes) -> Splits:
     )
 
 
-def _from_file(asked: AskedData, sizes: SampleSizes, *, again: bool = False) -> Source:
+def _from_file(asked: DataSpec, sizes: SampleSizes, *, again: bool = False) -> Source:
     path = asked.data
     assert path is not None
     file = read_file(path, asked.reading)
-    told = understood(path, file)
+    told = data_report(path, file)
     own, told_of_own = read_own_splits(asked.own_splits, file.dataset, path, asked.reading)
     splits = split_for_run(file.dataset, sizes, own, again=again)
     options = own_options([path, *asked.own_splits.values()], asked.reading)
@@ -254,7 +254,7 @@ def _label(path: str) -> str:
     return re.sub(r"[\s\x00-\x1f\x7f]", "-", name)
 
 
-def _from_task(asked: AskedData, sizes: SampleSizes) -> Source:
+def _from_task(asked: DataSpec, sizes: SampleSizes) -> Source:
     assert asked.task is not None
     task = make_task(asked.task, asked.length)
     built = task_splits(

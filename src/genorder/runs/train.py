@@ -9,7 +9,7 @@ from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.orders import Order
 from genorder.presets import RunConfig
-from genorder.runs.keeping import Machine, Place, place_of
+from genorder.runs.session import Machine, RunSpec, run_spec
 from genorder.runs.source import Source
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS, Progress
@@ -20,7 +20,7 @@ from genorder.training import CHECKPOINT_SECONDS, Progress
 class TrainRun:
     run: FixedOrderRun
     source: Source
-    place: Place
+    place: RunSpec
 
 
 def train_run(
@@ -35,7 +35,7 @@ def train_run(
         "seed": seed,
     }
     named = {Order.reverse(len(order)): "reverse", Order.forward(len(order)): "forward"}
-    place = place_of(out, f"train-{source.label}-{named.get(order, 'order')}", described, source, machine)
+    place = run_spec(out, f"train-{source.label}-{named.get(order, 'order')}", described, source, machine)
     return TrainRun(FixedOrderRun(source.splits, order, config, seed, machine.device), source, place)
 
 

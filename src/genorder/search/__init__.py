@@ -14,11 +14,11 @@ from genorder.search.base import (
     proposals_of,
 )
 from genorder.search.dependencies import Dependencies
+from genorder.search.diagnosis import NO_ORDER, NOT_SETTLED, NOTHING_LEARNT, ORDER_FOUND
 from genorder.search.evolutionary import Evolutionary
 from genorder.search.global_local import GlobalLocal
 from genorder.search.initial_pool import NAMED_POOLS
 from genorder.search.random_search import RandomSearch
-from genorder.search.reading import NO_ORDER, NOT_SETTLED, NOTHING_LEARNT, ORDER_FOUND
 from genorder.search.soft_permutation import SoftPermutation
 
 __all__ = [

@@ -28,7 +28,7 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
-from genorder.search.rounds import SORTS, Rounds, fits, planned_rounds
+from genorder.search.schedule import SORTS, TrainingSchedule, fits, planned_phases
 from genorder.seeding import derive_seed
 from genorder.training import marginal_seconds
 
@@ -98,7 +98,7 @@ class AnyOrder(OwnModelSearch):
         return None if steps is None or not models else max(1, steps // models)
 
     def _rounds(self, problem: SearchProblem) -> list[int]:
-        return planned_rounds(problem.any_order, self.rounds, self._share(problem))
+        return planned_phases(problem.any_order, self.rounds, self._share(problem))
 
     def _orders(self, problem: SearchProblem) -> int:
         """Compared under one model, at most: greedy, its reverse, two of the round before, sorts of the graph."""
@@ -149,7 +149,7 @@ class AnyOrder(OwnModelSearch):
         return found
 
     def _train(self, problem: SearchProblem, name: str, seed: int, folder: Path) -> dict[str, Any]:
-        rounds = Rounds(problem, name, seed, folder, self._share(problem))
+        rounds = TrainingSchedule(problem, name, seed, folder, self._share(problem))
         return rounds.run(self._rounds(problem), self._orders(problem))
 
 

@@ -30,8 +30,8 @@ from genorder.search.base import (
     SearchResult,
     Stage,
 )
+from genorder.search.diagnosis import NO_ORDER, NOT_SETTLED, NOTHING_LEARNT, ORDER_FOUND
 from genorder.search.linearise import learnability, linearise
-from genorder.search.reading import NO_ORDER, NOT_SETTLED, NOTHING_LEARNT, ORDER_FOUND
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
 

@@ -86,7 +86,7 @@ def soft_loss(
     return soft_losses_by_step(gpt, encoded, rows_B, matrix_LL, label_loss).sum() / encoded.target_width
 
 
-def blind_losses_by_step(encoded: EncodedDataset, rows_B: Tensor, matrix_LL: Tensor) -> Tensor:
+def unigram_losses_by_step(encoded: EncodedDataset, rows_B: Tensor, matrix_LL: Tensor) -> Tensor:
     """Divergences_Q of the mixtures from their own mean over samples: the least that a model can reach that
     reads nothing. How much of a low loss is due to labels that hardly vary, and not to reading."""
     labels_BQV = mixed_labels(encoded, rows_B, matrix_LL)

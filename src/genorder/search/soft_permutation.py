@@ -33,14 +33,14 @@ from genorder.search.soft_model import (
     LabelLoss,
     SoftOrderModel,
     attention_entropy,
-    blind_losses_by_step,
     mass_around,
     nearest_order,
     order_matrix,
     soft_loss,
     soft_losses_by_step,
+    unigram_losses_by_step,
 )
-from genorder.search.soft_runs import Train, Workshop
+from genorder.search.soft_runs import SoftPermutationTrainer, Train
 from genorder.seeding import derive_seed, torch_generator
 
 Variant = Literal["joint", "two-stage"]
@@ -103,7 +103,7 @@ class SoftPermutation(Search):
         # All work is on columns in the sequence of the reference. Random logits mean the same in any sequence of the
         # columns, so nothing is given away; and the search of a dataset with relabelled columns, such as one whose
         # order is hidden, gives exactly the relabelled answer.
-        workshop = Workshop(problem, derive_seed(problem.seed, self.name))
+        workshop = SoftPermutationTrainer(problem, derive_seed(problem.seed, self.name))
         soft = self._train_soft(workshop)
         found = Order.of(soft.pop("order"))
         seconds = {"train": soft.pop("seconds")}
@@ -132,7 +132,7 @@ class SoftPermutation(Search):
     def _is_entropy_step(self, step: int) -> bool:
         return self.variant == "two-stage" and step % (self.model_steps + self.entropy_steps) >= self.model_steps
 
-    def _train_soft(self, workshop: Workshop) -> dict[str, Any]:
+    def _train_soft(self, workshop: SoftPermutationTrainer) -> dict[str, Any]:
         length = workshop.train.target_width
 
         def work(train: Train) -> dict[str, Any]:
@@ -162,7 +162,7 @@ class SoftPermutation(Search):
         settings = {name: value for name, value in asdict(self).items() if name != "compare"}
         return workshop.run(f"soft {self.variant}", settings, self._all_steps, work)
 
-    def _train_fixed(self, workshop: Workshop, name: str, order: Order) -> dict[str, Any]:
+    def _train_fixed(self, workshop: SoftPermutationTrainer, name: str, order: Order) -> dict[str, Any]:
         def work(train: Train) -> dict[str, Any]:
             gpt = workshop.new_gpt()
             batch_at = workshop.batches(order)
@@ -177,7 +177,7 @@ class SoftPermutation(Search):
         return workshop.run(f"soft {name}", {"order": list(order)}, self._fixed_order_steps, work)
 
     @torch.no_grad()
-    def _measured(self, workshop: Workshop, model: SoftOrderModel, losses: list[float]) -> dict[str, Any]:
+    def _measured(self, workshop: SoftPermutationTrainer, model: SoftOrderModel, losses: list[float]) -> dict[str, Any]:
         matrix_LL = model.matrix()
         gpt, plain_LL = model.gpt, matrix_LL.double().cpu().numpy()
         found = workshop.allowed(nearest_order(plain_LL))
@@ -194,7 +194,7 @@ class SoftPermutation(Search):
                 "hard_order": workshop.validation_loss(gpt, hard_LL),
             },
             "divergence_by_step": soft_losses_by_step(gpt, *measured, matrix_LL).tolist(),
-            "blind_by_step": blind_losses_by_step(*measured, matrix_LL).tolist(),
+            "blind_by_step": unigram_losses_by_step(*measured, matrix_LL).tolist(),
             "attention_entropy": {
                 "soft": workshop.validation_entropy(gpt, matrix_LL),
                 "hard_order": workshop.validation_entropy(gpt, hard_LL),

@@ -22,7 +22,7 @@ Train = Callable[[nn.Module, Callable[[int], Tensor], list[dict[str, Any]] | Non
 
 
 @final
-class Workshop:
+class SoftPermutationTrainer:
     """The problem's data in the sequence of its reference order, and models and runs on it."""
 
     def __init__(self, problem: SearchProblem, seed: int) -> None:

@@ -2,7 +2,7 @@
 
 from genorder.data.readers.formats import (
     FORMATS,
-    Reading,
+    FileContents,
     format_of,
     is_no_file,
     options_like,
@@ -21,8 +21,8 @@ __all__ = [
     "FORMATS",
     "SPLITTERS",
     "STANDARD_INPUT",
+    "FileContents",
     "ReadOptions",
-    "Reading",
     "format_of",
     "is_no_file",
     "options_like",

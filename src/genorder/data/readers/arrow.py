@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from genorder.data.dataset import SequenceDataset
-from genorder.data.readers.collect import Batch
+from genorder.data.readers.collect import RowBatch
 from genorder.data.readers.columns import Columns
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -24,7 +24,7 @@ def is_saved_dataset(path: str) -> bool:
     return any((Path(path) / name).is_file() for name in ("dataset_dict.json", "state.json"))
 
 
-def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     parquet = _extra("pyarrow.parquet", path)
     with _refusing_errors(path), parquet.ParquetFile(path) as file:
         columns = options.columns_among(file.schema_arrow.names, path, "columns")
@@ -34,7 +34,7 @@ def read_parquet(path: str, options: ReadOptions, problems: Problems) -> Iterato
             first += part.num_rows
 
 
-def read_datasets(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read_datasets(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     dataset = _loaded(path)
     columns = options.columns_among(dataset.column_names, path, "columns")
     first = 1
@@ -44,10 +44,10 @@ def read_datasets(path: str, options: ReadOptions, problems: Problems) -> Iterat
             first += len(part[columns.all[0]])
 
 
-def _batch(columns: Columns, column: Callable[[str], list[Any]], first: int) -> Batch:
+def _batch(columns: Columns, column: Callable[[str], list[Any]], first: int) -> RowBatch:
     inputs, targets = columns.sides(column)
     places = range(first, first + len(inputs))
-    return Batch(inputs, targets, places, columns.fields, kind=": row ", names=columns.names)
+    return RowBatch(inputs, targets, places, columns.fields, kind=": row ", names=columns.names)
 
 
 def _loaded(path: str) -> Any:

@@ -19,7 +19,7 @@ from genorder.errors import InputError
 Rows = list[list[Any]]
 
 
-class Batch(NamedTuple):
+class RowBatch(NamedTuple):
     """Samples as they stand in a file: a list of tokens each, or a string that is yet to be split."""
 
     inputs: list[Any]
@@ -28,7 +28,7 @@ class Batch(NamedTuple):
     fields: tuple[str, str] = ("input", "target")
     kind: str = ":"  # between a file's name and a place
     names: Names = Names()  # of columns that hold one token each
-    again: "Callable[[], Batch] | None" = None  # the same samples read with more care, where these are unusable
+    again: "Callable[[], RowBatch] | None" = None  # the same samples read with more care, where these are unusable
 
 
 class _TokenNumbers(dict[str | int, int]):
@@ -70,7 +70,7 @@ class _Column:
         return PackedRows(tokens, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
-def collect(batches: Iterable[Batch], problems: Problems, split: str, expected: str) -> SequenceDataset:
+def collect(batches: Iterable[RowBatch], problems: Problems, split: str, expected: str) -> SequenceDataset:
     """Raises InputError with every problem, of the batches and of what stands in them, and where there is nothing."""
     numbers, inputs, targets = _TokenNumbers(), _Column(), _Column()
     splitter = SPLITTERS[split]
@@ -107,7 +107,7 @@ def _no_search_for_cycles() -> Iterator[None]:
             gc.enable()
 
 
-def _plain_rows(batch: Batch, split: Callable[[str], list[str]]) -> tuple[Rows, Rows] | None:
+def _plain_rows(batch: RowBatch, split: Callable[[str], list[str]]) -> tuple[Rows, Rows] | None:
     """The rows of a batch with nothing to remark on, found without a look at each token; else nothing."""
     inputs, targets = (_plain_column(values, split) for values in (batch.inputs, batch.targets))
     if inputs is None or targets is None or min(map(len, targets), default=0) == 0:
@@ -127,7 +127,7 @@ def _plain_column(values: list[Any], split: Callable[[str], list[str]]) -> Rows 
     return values if max(map(len, values)) <= LONGEST else None
 
 
-def _checked_rows(batch: Batch, split: Callable[[str], list[str]], problems: Problems) -> tuple[Rows, Rows]:
+def _checked_rows(batch: RowBatch, split: Callable[[str], list[str]], problems: Problems) -> tuple[Rows, Rows]:
     """The usable rows of a batch, sample by sample; the others are noted."""
     kept: tuple[Rows, Rows] = ([], [])
     for *values, place in zip(batch.inputs, batch.targets, batch.places, strict=True):

@@ -8,7 +8,7 @@ from typing import IO, Any, final
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers import arrow, jsonl, table, text
-from genorder.data.readers.collect import Batch, collect
+from genorder.data.readers.collect import RowBatch, collect
 from genorder.data.readers.lines import STANDARD_INPUT, shown_name
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -24,7 +24,7 @@ _COLUMNS = frozenset({"input_column", "target_column", "split"})
 class Format:
     summary: str
     extensions: tuple[str, ...]
-    read: Callable[[str, ReadOptions, Problems], Iterator[Batch]]
+    read: Callable[[str, ReadOptions, Problems], Iterator[RowBatch]]
     expected: str  # what a file holds, for the error that it holds nothing
     lines_of: Callable[[SequenceDataset, ReadOptions], Iterable[str]] | None = None  # for a format of lines
     uses: frozenset[str] = field(default=_COLUMNS)  # the options that mean something to it
@@ -49,7 +49,7 @@ _OPTION_NAMES = {"input_column": "--input-column", "target_column": "--target-co
 
 @final
 @dataclass(frozen=True, eq=False)
-class Reading:
+class FileContents:
     """A dataset, and what its file was like."""
 
     dataset: SequenceDataset
@@ -65,14 +65,14 @@ def read_dataset(path: str | Path, options: ReadOptions = ReadOptions()) -> Sequ
     return read_file(path, options).dataset
 
 
-def read_file(path: str | Path, options: ReadOptions) -> Reading:
+def read_file(path: str | Path, options: ReadOptions) -> FileContents:
     """Like `read_dataset`, with what is known of the file besides its samples."""
     path = str(path)
     name = format_of(path, options)
     chosen = FORMATS[name]
     problems = Problems(shown_name(path))
     dataset = collect(chosen.read(path, options, problems), problems, options.split, chosen.expected)
-    return Reading(dataset, name, problems.blank_lines)
+    return FileContents(dataset, name, problems.blank_lines)
 
 
 def write_dataset(path: str | Path, dataset: SequenceDataset, options: ReadOptions = ReadOptions()) -> None:

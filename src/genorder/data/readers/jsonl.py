@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from genorder.data.dataset import PackedRows, SequenceDataset
-from genorder.data.readers.collect import Batch
+from genorder.data.readers.collect import RowBatch
 from genorder.data.readers.lines import line_blocks, not_text
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -18,13 +18,15 @@ from genorder.errors import InputError
 EXPECTED = "one JSON object with input and target per line"
 
 
-def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     for first, lines in line_blocks(path):
         careful = partial(_careful_batch, first, lines, options, problems)
         yield _quick_batch(first, lines, options, careful) or careful()
 
 
-def _quick_batch(first: int, lines: list[bytes], options: ReadOptions, careful: Callable[[], Batch]) -> Batch | None:
+def _quick_batch(
+    first: int, lines: list[bytes], options: ReadOptions, careful: Callable[[], RowBatch]
+) -> RowBatch | None:
     """The batch of lines that orjson takes and that all have the first one's columns; else nothing.
 
     orjson rounds integers beyond 64 bits, to numbers that are no tokens: then the careful batch is asked for.
@@ -36,12 +38,12 @@ def _quick_batch(first: int, lines: list[bytes], options: ReadOptions, careful: 
     except (ValueError, KeyError, TypeError, InputError):
         return None
     places = range(first, first + len(lines))
-    return Batch(inputs, targets, places, columns.fields, again=careful, names=columns.names)
+    return RowBatch(inputs, targets, places, columns.fields, again=careful, names=columns.names)
 
 
-def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> Batch:
+def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> RowBatch:
     """Line by line, noting what cannot be used; takes all that Python's own reader takes."""
-    batch = Batch([], [], [])
+    batch = RowBatch([], [], [])
     for number, raw in enumerate(lines, first):
         where = f"{problems.name}:{number}"
         try:

@@ -5,7 +5,7 @@ import io
 from collections.abc import Iterator
 
 from genorder.data.dataset import SequenceDataset
-from genorder.data.readers.collect import Batch
+from genorder.data.readers.collect import RowBatch
 from genorder.data.readers.columns import Columns
 from genorder.data.readers.lines import text_blocks
 from genorder.data.readers.options import ReadOptions
@@ -19,15 +19,15 @@ _BATCH = 4096
 _LONGEST_FIELD = 16 << 20
 
 
-def read_csv(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read_csv(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     return _batches(path, options, problems, _COMMA)
 
 
-def read_tsv(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read_tsv(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     return _batches(path, options, problems, _TAB)
 
 
-def _batches(path: str, options: ReadOptions, problems: Problems, delimiter: str) -> Iterator[Batch]:
+def _batches(path: str, options: ReadOptions, problems: Problems, delimiter: str) -> Iterator[RowBatch]:
     rows = _rows(path, problems, delimiter)
     first = next(rows, None)
     if first is None:
@@ -53,12 +53,12 @@ def _batches(path: str, options: ReadOptions, problems: Problems, delimiter: str
     yield _batch(places, kept, header, columns)
 
 
-def _batch(places: list[int], rows: list[list[str]], header: list[str], columns: Columns) -> Batch:
+def _batch(places: list[int], rows: list[list[str]], header: list[str], columns: Columns) -> RowBatch:
     def column(name: str) -> list[str]:
         place = header.index(name)
         return [row[place] for row in rows]
 
-    return Batch(*columns.sides(column), places, columns.fields, names=columns.names)
+    return RowBatch(*columns.sides(column), places, columns.fields, names=columns.names)
 
 
 def _rows(path: str, problems: Problems, delimiter: str) -> Iterator[tuple[int, list[str]]]:

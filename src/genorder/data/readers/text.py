@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from genorder.data.dataset import SequenceDataset
-from genorder.data.readers.collect import Batch
+from genorder.data.readers.collect import RowBatch
 from genorder.data.readers.lines import text_blocks
 from genorder.data.readers.options import ReadOptions
 from genorder.data.readers.problems import Problems
@@ -16,10 +16,10 @@ EXPECTED_INT2INT = "a line for each sample: the input's tokens, a tab, the targe
 _TAB = "\t"
 
 
-def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     separator = options.separator
     for first, lines in text_blocks(path, problems):
-        batch = Batch([], [], [])
+        batch = RowBatch([], [], [])
         for number, line in enumerate(lines, first):
             parts = line.split(separator)
             if len(parts) == 2:
@@ -36,7 +36,7 @@ def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]
         yield batch
 
 
-def read_int2int(path: str, options: ReadOptions, problems: Problems) -> Iterator[Batch]:
+def read_int2int(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
     return read(path, replace(options, separator=_TAB), problems)
 
 

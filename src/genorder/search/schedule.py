@@ -14,8 +14,8 @@ from genorder.profiling.any_order import AnyOrderConfig, AnyOrderOracle, fit_any
 from genorder.profiling.dependencies import learned_dependencies
 from genorder.profiling.unigram import unigram_loss
 from genorder.search.base import SearchProblem
+from genorder.search.diagnosis import Diagnosis, diagnosis_to_dict, proposals, read
 from genorder.search.linearise import linearise
-from genorder.search.reading import Reading, proposals, read, reading_to_dict
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import CheckpointFolder, ProgressReporter
 
@@ -27,7 +27,7 @@ def fits(steps: int, share: int | None) -> bool:
 
 
 @final
-class Rounds:
+class TrainingSchedule:
     """Of one search, with its steps and seconds so far. No more than `share` steps are taken, if there is one."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Rounds:
 
     def run(self, planned: Sequence[int], most_orders: int) -> dict[str, Any]:
         """Train in rounds of so many steps, until it is settled; then what was found, with at most so many orders."""
-        reading: Reading | None = None
+        reading: Diagnosis | None = None
         for number, steps in enumerate(planned):
             if steps and fits(self._steps + steps, self._share):
                 reading = self._take(steps, number, reading, most_orders)
@@ -62,7 +62,7 @@ class Rounds:
         assert reading is not None  # the first round always fits
         return self._found(reading, most_orders)
 
-    def _take(self, steps: int, number: int, last: Reading | None, most_orders: int) -> Reading:
+    def _take(self, steps: int, number: int, last: Diagnosis | None, most_orders: int) -> Diagnosis:
         options = self._options(f"round {number + 1}", derive_seed(self._seed, "round", number), str(number))
         own = with_steps(self._config, steps)
         self._training += fit_any_order(self._model, self._problem.train, own, **options)
@@ -76,7 +76,7 @@ class Rounds:
     def _oracle(self, model: RoutedModel) -> AnyOrderOracle:
         return AnyOrderOracle(model, self._problem.validation, self._config.validation_samples, self._watch)
 
-    def _found(self, reading: Reading, most_orders: int) -> dict[str, Any]:
+    def _found(self, reading: Diagnosis, most_orders: int) -> dict[str, Any]:
         oracle, best = self._oracle(self._model), reading.orders[0]
         graph = self._graph(reading)
         with self._timed():
@@ -91,7 +91,7 @@ class Rounds:
             first = min(own, 2)
             rows = [*rows[:first], *rows[own:], *rows[first:own]][:most_orders]
         return {
-            **reading_to_dict(reading, oracle),
+            **diagnosis_to_dict(reading, oracle),
             "proposals": rows,
             "constructed": len(rows),
             "dependencies": [dependency.to_dict() for dependency in graph],
@@ -100,7 +100,7 @@ class Rounds:
             "steps": self._steps,
         }
 
-    def _graph(self, reading: Reading) -> list[TargetDependency]:
+    def _graph(self, reading: Diagnosis) -> list[TargetDependency]:
         """Read off the model after some more training in the order, in which each target pays for what it reads."""
         config, best = self._config, reading.orders[0]
         sparse = copy.deepcopy(self._model)
@@ -122,7 +122,7 @@ class Rounds:
         }
 
 
-def planned_rounds(config: AnyOrderConfig, rounds: int, share: int | None) -> list[int]:
+def planned_phases(config: AnyOrderConfig, rounds: int, share: int | None) -> list[int]:
     """Steps of each round, as long as the answer is not settled and they fit; the first in any case."""
     first, *more = (config.training.steps * 2**number for number in range(rounds))
     return [first if share is None else min(first, share), *more]

@@ -1,12 +1,12 @@
-"""What was understood of a data file, in the lines that a user reads before a run."""
+"""What was data_report of a data file, in the lines that a user reads before a run."""
 
 from genorder.data import Finding, Summary, check_dataset, summarise
-from genorder.data.readers import Reading, shown_name
+from genorder.data.readers import FileContents, shown_name
 from genorder.data.summary import shortened_tokens
 from genorder.errors import InputError
 
 
-def understood(path: str, reading: Reading) -> tuple[str, ...]:
+def data_report(path: str, reading: FileContents) -> tuple[str, ...]:
     """Raises InputError, with all that stands in the way, for data that no run can be made of."""
     findings = check_dataset(reading.dataset, reading.blank_lines)
     refusals = [finding.message for finding in findings if finding.prevents]

@@ -19,7 +19,7 @@ from genorder.seeding import derive_seed, torch_generator
 
 
 @final
-class ToldGPT(nn.Module):
+class OrderConditionedGPT(nn.Module):
     def __init__(self, gpt: GPT, *, targets: int, rng: torch.Generator) -> None:
         super().__init__()
         self.gpt = gpt
@@ -50,10 +50,12 @@ class ToldGPT(nn.Module):
         return F.embedding(emitted_Q, self.emitted_ID) + F.embedding(predicted_Q, self.next_ID)
 
 
-AnyGPT = GPT | ToldGPT
+AnyGPT = GPT | OrderConditionedGPT
 
 
-def fresh_told_gpt(config: GPTConfig, data: EncodedDataset, seed: int) -> ToldGPT:
+def fresh_order_conditioned_gpt(config: GPTConfig, data: EncodedDataset, seed: int) -> OrderConditionedGPT:
     """The same for equal seeds."""
     rng = torch_generator(derive_seed(seed, "told"))
-    return ToldGPT(fresh_gpt(config, data, seed), targets=data.target_width, rng=rng).to(data.inputs_NW.device)
+    return OrderConditionedGPT(fresh_gpt(config, data, seed), targets=data.target_width, rng=rng).to(
+        data.inputs_NW.device
+    )

@@ -14,7 +14,7 @@ from genorder.errors import Interrupted
 from genorder.execution import choose_device, describe_machine, set_threads, using_threads
 from genorder.race import RaceProgress
 from genorder.runs.finished import gone, lost_models
-from genorder.runs.given import keep_data
+from genorder.runs.given import save_data
 from genorder.runs.source import Source
 from genorder.store import RunDirectory, fingerprint, read_config, to_plain
 
@@ -54,7 +54,7 @@ class Machine:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Place:
+class RunSpec:
     """The run directory of what is asked for, and what is to be found there in the end."""
 
     path: Path
@@ -73,14 +73,14 @@ def run_path(out: Path | None, name: str, described: Mapping[str, Any], machine:
     return out or Path("runs") / f"{name}-{asked[:8]}"
 
 
-def place_of(out: Path | None, name: str, described: Mapping[str, Any], source: Source, machine: Machine) -> Place:
+def run_spec(out: Path | None, name: str, described: Mapping[str, Any], source: Source, machine: Machine) -> RunSpec:
     """The place of a run that is `described`, but for what it is done on."""
     path = run_path(out, name, described, machine)
-    return Place(path, {**described, **machine.described(path)}, source)
+    return RunSpec(path, {**described, **machine.described(path)}, source)
 
 
-def keep_result(
-    place: Place,
+def run_session(
+    place: RunSpec,
     work: Callable[[RunDirectory], dict[str, Any]],
     *,
     command: Sequence[str],
@@ -115,13 +115,13 @@ def keep_result(
         if threads != usual:
             _log.warning("%s was begun with --threads %d, on which bits depend: it keeps to that", place.path, threads)
         directory.forget_result()
-        keep_data(place.source, directory.path)
+        save_data(place.source, directory.path)
         result = _named(to_plain(work(directory)), names)
         directory.write_result(result)
         return result, False
 
 
-def race_told(progress: RaceProgress) -> dict[str, Any]:
+def race_progress(progress: RaceProgress) -> dict[str, Any]:
     """How far a race is, for those who ask for the run's status."""
     rung = None if progress.rung is None else progress.rung + 1
     return {"stage": "race", "rung": rung, "step": progress.step, "jobs": progress.done, "of": progress.total}

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from profiling_helpers import all_orders, random_data, random_model, relu_splits
 
 from genorder.data import EncodedDataset, arrange
-from genorder.models import GPTConfig, ToldGPT, fresh_told_gpt
+from genorder.models import GPTConfig, OrderConditionedGPT, fresh_order_conditioned_gpt
 from genorder.models.losses import target_logits
 from genorder.orders import Order, cost_ratio
 from genorder.profiling import ProfilerConfig, exact_scores, plain_scores, profile_orders
@@ -16,10 +16,10 @@ from genorder.tasks import make_task
 from genorder.training import TrainingConfig
 
 
-def told_model(encoded: EncodedDataset, *, layers: int = 1, heads: int = 2, scale: float = 0.5) -> ToldGPT:
+def told_model(encoded: EncodedDataset, *, layers: int = 1, heads: int = 2, scale: float = 0.5) -> OrderConditionedGPT:
     gpt = random_model(encoded, layers=layers, heads=heads)
     rng = torch_generator(1)
-    model = ToldGPT(gpt, targets=encoded.target_width, rng=rng)
+    model = OrderConditionedGPT(gpt, targets=encoded.target_width, rng=rng)
     with torch.no_grad():
         for table in (model.emitted_ID, model.next_ID):
             table.copy_(scale * torch.randn(table.shape, generator=rng))
@@ -74,7 +74,7 @@ def test_the_end_of_a_short_sample_is_announced_as_the_end() -> None:
 
 def test_a_seed_gives_the_same_model() -> None:
     config, encoded = GPTConfig(layers=1, heads=2, width=8, feedforward=16), random_data(5)
-    one, same, other = (fresh_told_gpt(config, encoded, seed).state_dict() for seed in (0, 0, 1))
+    one, same, other = (fresh_order_conditioned_gpt(config, encoded, seed).state_dict() for seed in (0, 0, 1))
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert not torch.equal(one["next_ID"], other["next_ID"])
     assert not torch.equal(one["next_ID"], one["emitted_ID"])

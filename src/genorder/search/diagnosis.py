@@ -23,7 +23,7 @@ _LEFT_TARGETS = 0.5  # of the blind loss of one target, that is left of all of t
 
 @final
 @dataclass(frozen=True, eq=False)
-class Reading:
+class Diagnosis:
     """What was read off a trained model."""
 
     orders: list[Order]  # best first
@@ -81,7 +81,7 @@ def read(
     rng: np.random.Generator,
     constraints: Constraints,
     blind: float,
-) -> Reading:
+) -> Diagnosis:
     """`earlier` are orders from the round before, and `before` the loss that the best of them had then.
 
     The reverse of the greedy order is tried too: what can be guessed from the inputs best may be computed last.
@@ -94,10 +94,10 @@ def read(
     drawn = [constraints.random(oracle.targets, rng) for _ in range(_RANDOM_ORDERS)]
     others_CN = np.array([oracle.mean_of_order(order) for order in drawn])
     ranked = [orders[index] for index in ranking]
-    return Reading(ranked, losses_CN[ranking], others_CN, blind, before)
+    return Diagnosis(ranked, losses_CN[ranking], others_CN, blind, before)
 
 
-def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
+def proposals(reading: Diagnosis, oracle: AnyOrderOracle, others: Sequence[Order]) -> list[dict[str, Any]]:
     """The orders that were read, best first, then the others, with their losses under the same model."""
     orders = deduplicated([*reading.orders, *others])
     losses_CN = np.array([*reading.losses_CN, *map(oracle.mean_of_order, orders[len(reading.orders) :])])
@@ -114,7 +114,7 @@ def proposals(reading: Reading, oracle: AnyOrderOracle, others: Sequence[Order])
     ]
 
 
-def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
+def diagnosis_to_dict(reading: Diagnosis, oracle: AnyOrderOracle) -> dict[str, Any]:
     name, advice = verdict(reading)
     return {
         "verdict": name,
@@ -123,7 +123,7 @@ def reading_to_dict(reading: Reading, oracle: AnyOrderOracle) -> dict[str, Any]:
     }
 
 
-def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
+def _losses(reading: Diagnosis, oracle: AnyOrderOracle) -> dict[str, float]:
     advantage, error = reading.advantage
     best, others = reading.orders[0], float(reading.others_CN.mean())
     losses = {"best": reading.best, "blind": reading.blind, "its_standard_error": error}
@@ -131,7 +131,7 @@ def _losses(reading: Reading, oracle: AnyOrderOracle) -> dict[str, float]:
     return {**losses, "reverse": reverse, "random": others, "advantage_over_random": advantage}
 
 
-def verdict(reading: Reading) -> tuple[str, str]:
+def verdict(reading: Diagnosis) -> tuple[str, str]:
     """In two or three words, and in a sentence for the user."""
     if reading.blind == 0:
         return NO_ORDER, "Every target is the same in all samples: any order will do."
@@ -142,7 +142,7 @@ def verdict(reading: Reading) -> tuple[str, str]:
         )
     if not reading.settled:
         return NOT_SETTLED, (
-            "The loss was still falling: the order may be improved by more rounds (--set search.rounds), more steps "
+            "The loss was still falling: the order may be improved by more rounds (--set search.schedule), more steps "
             "(--set any_order.training.steps) or more restarts (--set search.restarts)."
         )
     if not reading.preferred:
