@@ -18,7 +18,7 @@ from genorder.execution.machine import start_threads
 from genorder.models import fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
-from genorder.race.jobs import validated
+from genorder.race.jobs import validate
 from genorder.settings import resolve_discovery
 from genorder.tasks import make_task, task_splits
 from genorder.training import BatchPlan, WeightAverage, fit
@@ -50,12 +50,12 @@ def run(seed: int, most: int) -> list[str]:
         if done % CHECK_STEPS:
             return False
         models = (model, *(average.model for average in averages))
-        rates = [float(validated(each, validation, order)[1].mean()) for each in models]
+        rates = [float(validate(each, validation, order)[1].mean()) for each in models]
         model.train()
         rows.append(f"| {seed} | {done:,} | {' | '.join(f'{100 * rate:.1f} %' for rate in rates)} |")
         return rates[0] >= SOLVED
 
-    fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=1, enough=look)
+    fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=1, end_early=look)
     return rows
 
 

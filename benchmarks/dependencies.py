@@ -118,8 +118,8 @@ def run(task: str, length: str | None, seed: int, samples: int, kind: str) -> di
         "worst": max(costs),
         "costs": costs,
         "edges": edges(result, graph),
-        "verdict": result.details.get("verdict"),
-        "found_by": [row["found_by"] for row in result.details.get("dependencies", [])].count("counting"),
+        "verdict": result.details.verdict,
+        "found_by": [one.found_by for one in result.details.dependencies].count("counting"),
         "targets": graph.targets,
         "orders": [list(proposal.order) for proposal in result.proposals],
         "seconds": seconds,
@@ -173,7 +173,7 @@ def running_sum(length: int, samples: int, seed: int) -> tuple[Splits, Dependenc
 
 def edges(result: SearchResult, graph: DependencyGraph) -> tuple[int, int, int]:
     """Between targets: right, extra, missed. A copy of an input may be read in its place."""
-    found = {(parent, row["target"]) for row in result.details.get("dependencies", []) for parent in row["targets"]}
+    found = {(parent, one.target) for one in result.details.dependencies for parent in one.targets}
     true = {(parent, target) for target in range(graph.targets) for parent in graph.target_parents(target)}
     copied = {(parent, target) for parent, target in true if parent in graph.input_copies}
     return len(found & true), len(found - true), len(true - copied - found)

@@ -32,7 +32,7 @@ PAPER = {  # random set, L = 30: top-1, top-5 in percent, median rank
 MIXTURE = ["--judge", "mixture", "--candidates", "random:127,forward"]
 JUDGES = {
     "told": MIXTURE,
-    "guessing": [*MIXTURE, "--set", "profiler.told=false", "--set", "profiler.model.heads=1"],
+    "guessing": [*MIXTURE, "--set", "profiler.order_conditioned=false", "--set", "profiler.model.heads=1"],
     "race": ["--judge", "race", "--candidates", "forward,reverse,random:14"],
 }
 

@@ -1,6 +1,6 @@
-"""Claim: racing finds the winner that scoring everything finds. Cost: about a minute per seed at L = 10, 9 at L = 20.
+"""Claim: racing finds the same winner as scoring everything. Cost: about a minute per seed at L = 10, 9 at L = 20.
 
-    python benchmarks/racing_winners.py [--seeds 10] [--long] [--guessing]
+    python benchmarks/racing_winners.py [--seeds 10] [--long] [--unconditioned]
 
 For every seed, a model is trained on the mixture of all block orders of a random parent; racing's winner is the best of
 exact scoring, or ties with it within the standard error of the paired difference.
@@ -18,12 +18,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--long", action="store_true", help="T = 10,080, L = 20 instead of T = 1,440, L = 10")
-    parser.add_argument("--guessing", action="store_true", help="the paper's model, which is not told what comes next")
+    parser.add_argument(
+        "--unconditioned", action="store_true", help="the paper's model, which does not know what comes next"
+    )
     options = parser.parse_args()
     blocks, length = (7, 20) if options.long else (6, 10)
     agreed = 0
     for seed in range(options.seeds):
-        case = ScoringCase.trained(torch.device("cpu"), blocks, length, told=not options.guessing, seed=seed)
+        case = ScoringCase.trained(
+            torch.device("cpu"), blocks, length, order_conditioned=not options.unconditioned, seed=seed
+        )
         racing = racing_scores(case.model, case.validation, case.orders, RacingConfig())
         agrees = winner_agrees(exact_scores(case.model, case.validation, case.orders), racing)
         agreed += agrees

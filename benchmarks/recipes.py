@@ -86,7 +86,7 @@ def run(seed: int, recipe: str, most: int) -> Outcome:
         looking += time.monotonic() - started
         return solved
 
-    fitted = fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=seed, enough=is_solved)
+    fitted = fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=seed, end_early=is_solved)
     steps = len(fitted.losses)
     return Outcome(seed, recipe, steps, solved, 1000 * (fitted.seconds - looking) / steps)
 

@@ -2,8 +2,8 @@
 
     python benchmarks/step_speed.py
 
-One layer, width 128, L = 20, batches of 128, as in `genorder bench training`. All take turns in one process; medians
-of five turns of 20 steps. "no optimiser" computes gradients only: no optimiser can be faster than that.
+One layer, width 128, L = 20, batches of 128, as in `genorder bench training`. All run in one process, in
+turns; medians of five turns of 20 steps. "no optimiser" computes gradients only: no optimiser can be faster than that.
 """
 
 import statistics
@@ -13,14 +13,14 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from genorder.bench.training import _SIZES, _plan, _random_data, _trainer
+from genorder.bench.training import SIZES, batch_plan, random_data, trainer_loop
 from genorder.models import GPT
 from genorder.models.losses import mean_loss
 from genorder.seeding import torch_generator
 
-SIZE, DEVICE, STEPS, TURNS = _SIZES[1], torch.device("cpu"), 20, 6
-DATA = _random_data(SIZE, DEVICE)
-PLAN = _plan(SIZE, DATA)
+SIZE, DEVICE, STEPS, TURNS = SIZES[1], torch.device("cpu"), 20, 6
+DATA = random_data(SIZE, DEVICE)
+PLAN = batch_plan(SIZE, DATA)
 Run = Callable[[], float]
 
 
@@ -38,7 +38,7 @@ def new_model() -> GPT:
     return GPT(SIZE.model, vocabulary=DATA.model_vocabulary, positions=2 * SIZE.length + 1, rng=torch_generator(1))
 
 
-def usual(loss: Callable[..., Tensor] = mean_loss) -> Run:
+def one_step(loss: Callable[..., Tensor] = mean_loss) -> Run:
     model = new_model()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
 
@@ -84,13 +84,13 @@ def no_optimiser() -> Run:
 
 
 def main() -> None:
-    trainer = _trainer(SIZE, DATA, DEVICE)
-    compiled = usual(torch.compile(mean_loss))
+    trainer = trainer_loop(SIZE, DATA, DEVICE)
+    compiled = one_step(torch.compile(mean_loss))
     started = time.perf_counter()
     compiled()
     print(f"compiling took {time.perf_counter() - started:.0f} s")
     runs: dict[str, Run] = {
-        "genorder": usual(),
+        "genorder": one_step(),
         "torch.compile": compiled,
         "flat buffers": flat(),
         "no optimiser": no_optimiser(),

@@ -2,9 +2,9 @@
 
     python examples/own_file.py [FILE.jsonl] [--out RUN_DIR] [--set NAME=VALUE ...]
 
-Without a FILE, one is written: numbers of ten digits, and the remainders of their long division by 12, the last one,
-which is the answer, first. Each remainder is computed from the one before it, so this is the wrong way round, and
-genorder finds it out from the samples alone. Interrupt it and start it again: it continues.
+Without a FILE, the program writes one: numbers of ten digits, and the remainders of their long division by 12, the last
+remainder first. Each remainder is computed from the one to its right, so this order is the wrong way round. genorder
+finds that out from the samples alone. If you interrupt the program and start it again, it continues.
 """
 
 import argparse

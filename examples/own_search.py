@@ -2,8 +2,8 @@
 
     python examples/own_search.py [--length 8] [--out RUN_DIR] [--set NAME=VALUE ...]
 
-`Rotations` profiles every rotation of the given order and of its reverse in one short run on their mixture. Whatever
-a search asks of its problem is kept in the journal: interrupt it and start it again, it continues.
+`Rotations` profiles every rotation of the given order and of its reverse in one short run on their mixture. The journal
+keeps each finished profiling run: if you interrupt the program and start it again, it continues.
 """
 
 import argparse

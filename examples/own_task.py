@@ -1,9 +1,9 @@
-"""Your own task: a function of a line, its target columns hidden, and the order found again.
+"""Your own task in one line: its target columns are hidden, and the order is found again.
 
     python examples/own_task.py [--length 12] [--out RUN_DIR] [--set NAME=VALUE ...]
 
-As genorder knows what each target of a task is computed from, it can say what the order that it found costs: 1.0 is
-the best there is. Interrupt it and start it again: it continues.
+For a task, genorder knows what each target is computed from, so it can print the cost ratio of the order found; 1.0 is
+optimal. If you interrupt the program and start it again, it continues.
 """
 
 import argparse

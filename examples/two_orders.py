@@ -1,16 +1,15 @@
 """The same model on the same data, in two target orders: one learns, the other does not.
 
-    python examples/two_orders.py [--task relu] [--length 20] [--steps N] [--picture FILE.svg]
+    python examples/two_orders.py [--task square] [--length 20] [--steps N] [--picture FILE.svg]
 
 Trains the forward and the reverse order of a built-in task with the `cpu` preset, tests both by greedy generation,
-and prints them side by side. Interrupt it and start it again: it continues.
+and prints the results side by side. If you interrupt the program and start it again, it continues.
 """
 
 import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 from genorder import (
     FixedOrderRun,
@@ -24,13 +23,14 @@ from genorder import (
 )
 from genorder.cli.console import duration, percent, say, show_warnings, training_progress
 from genorder.execution import StopRequest, choose_device, describe_machine, set_threads
+from genorder.outcomes import TrainedModel
 
 _BAR = " ▁▂▃▄▅▆▇█"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--task", default="relu")
+    parser.add_argument("--task", default="square")
     parser.add_argument("--length", default="20")
     parser.add_argument("--steps", type=int)
     parser.add_argument("--out", type=Path, help="run directory")
@@ -48,7 +48,7 @@ def main() -> None:
     sizes = f"{len(data.splits.train)} training and {len(data.splits.test)} test samples"
     say(f"{task.name}, {task.longest} targets, {sizes}; two trainings of {config.training.steps} steps")
     path = options.out or Path("runs") / f"two-orders-{task.name}-L{task.lengths}"
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, TrainedModel] = {}
     with (
         RunDirectory.open(path, described, command=sys.argv, environment=describe_machine()) as directory,
         StopRequest() as stop,
@@ -62,18 +62,19 @@ def main() -> None:
             draw(results, directory.path, f"{task.name}, {task.longest} targets", options.picture)
 
 
-def report(results: dict[str, dict[str, Any]], length: int) -> str:
+def report(results: dict[str, TrainedModel], length: int) -> str:
     heading = f"{'order':<9}{'success rate':<28}{'test loss':<11}{'training':<13}"
     lines = ["", f"{heading}errors at targets 0 to {length - 1}"]
-    for name, result in results.items():
-        low, high = result["success_rate_interval"]
-        rate = f"{percent(result['success_rate'])} ({percent(low)} to {percent(high)})"
-        bars = "".join(_BAR[round(error * (len(_BAR) - 1))] for error in result["error_rate_by_target"])
-        lines.append(f"{name:<9}{rate:<28}{result['loss']:<11.4f}{duration(result['seconds']):<13}|{bars}|")
+    for name, model in results.items():
+        tested = model.evaluation
+        low, high = tested.success_rate_interval
+        rate = f"{percent(tested.success_rate)} ({percent(low)} to {percent(high)})"
+        bars = "".join(_BAR[round(error * (len(_BAR) - 1))] for error in tested.error_rate_by_target)
+        lines.append(f"{name:<9}{rate:<28}{tested.loss:<11.4f}{duration(model.seconds or 0.0):<13}|{bars}|")
     return "\n".join(lines)
 
 
-def draw(results: dict[str, dict[str, Any]], folder: Path, title: str, path: Path) -> None:
+def draw(results: dict[str, TrainedModel], folder: Path, title: str, path: Path) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
@@ -84,12 +85,12 @@ def draw(results: dict[str, dict[str, Any]], folder: Path, title: str, path: Pat
 
     colours = {"forward": "#0072b2", "reverse": "#d55e00"}
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for name, result in results.items():
+    for name, model in results.items():
         losses = np.array(json.loads((folder / name / "training_losses.json").read_text()))
         smooth = np.convolve(losses, np.ones(20) / 20, mode="valid")
         left.plot(np.arange(20, len(losses) + 1), smooth, color=colours[name], label=f"{name} order")
-        errors = 100 * np.array(result["error_rate_by_target"])
-        label = f"{name} order: {percent(result['success_rate'])} of samples wholly right"
+        errors = 100 * np.array(model.evaluation.error_rate_by_target)
+        label = f"{name} order: {percent(model.evaluation.success_rate)} exact matches"
         right.plot(errors, color=colours[name], marker="o", markersize=3, label=label)
     left.set(xlabel="training step", ylabel="training loss", ylim=(0, None), title=title)
     right.set(xlabel="target index", ylabel="generated wrongly (%)", ylim=(-3, 103), title="test samples")

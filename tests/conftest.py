@@ -20,6 +20,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def _short_measurements() -> Iterator[None]:
     """Estimates by a few steps, and few random sorts of a graph: both take a second otherwise."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("genorder.training.timing._MOST_STEPS", 4)
+        patched.setattr("genorder.training.progress._MOST_STEPS", 4)
         patched.setattr("genorder.search.linearise._MOST_CHOICES", 6_000)
         yield

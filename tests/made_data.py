@@ -1,4 +1,4 @@
-"""Datasets that tests make by hand."""
+"""Small encoded datasets for tests."""
 
 import numpy as np
 import torch

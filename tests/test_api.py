@@ -272,7 +272,7 @@ def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:
         (lambda data: genorder.discover(data, constraints={"groups": 2}), "constraints are a dict; expected genorder."),
         (lambda data: genorder.discover(data, strategy=Knowing(), settings=["search.depth=2"]), "search.* belong"),
         (lambda data: genorder.discover(data, settings="samples.train=5"), "expected a list of NAME=VALUE"),
-        (lambda data: genorder.train(data, settings={"samples.train": data}), "no plain value"),
+        (lambda data: genorder.train(data, settings={"samples.train": data}), "a value that JSON cannot hold"),
         (lambda data: genorder.train(data, settings=["nonsense=1"]), "there is no setting nonsense"),
         (lambda data: genorder.train(data, device="tpu"), "--device 'tpu'"),
         (lambda _: genorder.train("absent.jsonl"), "cannot read absent.jsonl"),
@@ -379,7 +379,7 @@ def test_a_call_continues_with_the_threads_that_it_began_with(data: TaskData, ca
     Path("r/journal.sqlite").unlink()
     torch.set_num_threads(2)
     assert without_time(small_training(data, out="r")) == without_time(first)
-    assert "r was begun with --threads 1, on which bits depend: it keeps to that" in caplog.text
+    assert "r was started with --threads 1, which changes bits: it keeps to that" in caplog.text
     assert torch.get_num_threads() == 2
 
 
@@ -400,9 +400,9 @@ def test_names(lists: tuple[list[list[int]], list[list[int]]]) -> None:
     assert named.to_dict()["weights_sha256"] == plain.to_dict()["weights_sha256"]
     assert named.to_dict()["order_in_names"] == names[::-1]
     assert "y, &lt;b&gt;, sea level, mass" in named.report().read_text()
-    with pytest.raises(genorder.InputError, match="3 input names were given; the data has 4 inputs"):
+    with pytest.raises(genorder.InputError, match="received 3 input names; the data has 4 inputs"):
         small_training(lists, input_names=["a", "b", "c"])
-    with pytest.raises(genorder.InputError, match="target_names are 'abcd'; expected a list of texts"):
+    with pytest.raises(genorder.InputError, match="target_names are 'abcd'; expected a list of strings"):
         small_training(lists, target_names="abcd")
 
 

@@ -1,5 +1,6 @@
 """From a dataset to a trained model: what is raced, trained, told, and not done twice."""
 
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +12,14 @@ from typing import Any, ClassVar
 import pytest
 import torch
 
-from genorder.dependencies.graph import TargetDependency
-from genorder.discovery import Discovery, contestants_of, discover, new_problem
+from genorder.dependencies.graph import FoundBy, TargetDependency
+from genorder.discovery import Discovery, contestants_of, discover
 from genorder.errors import Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import CandidateSource, Constraints, Order, random_orders
 from genorder.presets import DiscoveryConfig
 from genorder.race import race as race_module
-from genorder.race.jobs import RaceJob, run_job
+from genorder.race.jobs import JobResult, RaceJob, run_job
 from genorder.search import (
     MOST_PROPOSALS,
     Budget,
@@ -27,8 +28,10 @@ from genorder.search import (
     PlannedRun,
     Proposal,
     Search,
+    SearchDetails,
     SearchProblem,
     SearchResult,
+    Verdict,
 )
 from genorder.seeding import numpy_generator
 from genorder.settings import resolve_discovery
@@ -79,7 +82,9 @@ def run_directory(path: Path) -> Iterator[RunDirectory]:
 
 def found_in(path: Path, discovery: Discovery, **options: Any) -> dict[str, Any]:
     with run_directory(path) as directory:
-        return discover(discovery, directory, **options)
+        outcome = discover(discovery, directory, **options)
+    result: dict[str, Any] = json.loads(json.dumps(outcome.to_dict()))
+    return result
 
 
 def without_time(value: Any) -> Any:
@@ -219,10 +224,9 @@ def test_without_the_given_order(tmp_path: Path) -> None:
 def test_a_given_order_that_cannot_be_trained_does_not_cost_the_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def diverging(job: RaceJob, **options: Any) -> dict[str, Any]:
+    def diverging(job: RaceJob, **options: Any) -> JobResult:
         if job.order == (0, 1, 2, 3):
-            why = "the loss became nan at step 3"
-            return {"losses": None, "curve": [], "steps": job.recipe.training.steps, "why": why, "seconds": 0.0}
+            return JobResult(job.recipe.training.steps, 0.0, [], None, [], failure="the loss became nan at step 3")
         return run_job(job, **options)
 
     monkeypatch.setattr(race_module, "run_job", diverging)
@@ -294,39 +298,37 @@ GIVEN, SORT, OTHER_SORT, WRONG = Order((0, 1, 2)), Order((1, 0, 2)), Order((1, 2
 PROPOSED = [SORT, OTHER_SORT, WRONG]
 
 
-def rows(found_by: str = "counting", last: str | None = None) -> list[dict[str, Any]]:
+def found(verdict: Verdict | None, found_by: FoundBy = "counting", last: FoundBy | None = None) -> SearchDetails:
     """Targets 0 and 2 are computed from target 1, and the last one may be found in another way."""
     graph = [
-        TargetDependency(target=0, targets=(1,), found_by=found_by),  # type: ignore[arg-type]
-        TargetDependency(target=1, inputs=(0,), found_by=found_by),  # type: ignore[arg-type]
-        TargetDependency(target=2, targets=(1,), found_by=last or found_by),  # type: ignore[arg-type]
+        TargetDependency(target=0, targets=(1,), found_by=found_by),
+        TargetDependency(target=1, inputs=(0,), found_by=found_by),
+        TargetDependency(target=2, targets=(1,), found_by=last or found_by),
     ]
-    return [one.to_dict() for one in graph]
+    return SearchDetails(verdict=verdict, advice="Some.", dependencies=graph)
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("details", "expected"),
     [
-        ({"verdict": "order found", "dependencies": rows()}, [SORT, OTHER_SORT]),  # no other can be better
+        (found("order found"), [SORT, OTHER_SORT]),  # no other can be better
         # What a model has learnt may be wrong: the race decides.
-        ({"verdict": "order found", "dependencies": rows("model")}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
-        ({"verdict": "order found", "dependencies": rows(last="model")}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
-        ({"verdict": "order found", "dependencies": []}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
-        ({"verdict": "not settled", "dependencies": rows()}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),
-        ({}, [*PROPOSED, GIVEN, Order((2, 1, 0))]),  # of a strategy that says nothing
+        (found("order found", "model"), [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        (found("order found", last="model"), [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        (SearchDetails(verdict="order found", advice="Some."), [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        (found("not settled"), [*PROPOSED, GIVEN, Order((2, 1, 0))]),
+        (SearchDetails(), [*PROPOSED, GIVEN, Order((2, 1, 0))]),  # of a strategy without a verdict
         # Where there is nothing to gain, nothing is changed.
-        ({"verdict": "no order preferred", "dependencies": rows()}, [GIVEN]),
-        ({"verdict": "nothing learnt", "dependencies": rows("none")}, [GIVEN]),
+        (found("no order preferred"), [GIVEN]),
+        (found("nothing learnt", "none"), [GIVEN]),
     ],
 )
-def test_who_races(tmp_path: Path, found: dict[str, Any], expected: list[Order]) -> None:
+def test_which_orders_race(details: SearchDetails, expected: list[Order]) -> None:
     discovery = small(length=3)
-    proposed = SearchResult([Proposal(order) for order in PROPOSED], [], found)
-    with run_directory(tmp_path / "run") as directory:
-        problem = new_problem(discovery, directory)
-        assert contestants_of(discovery, proposed, problem) == expected
-        own = replace(discovery, also=(Order((1, 2, 0)), Order((0, 2, 1))))
-        assert {*contestants_of(own, proposed, problem)} == {*expected, *own.also}
+    proposed = SearchResult([Proposal(order) for order in PROPOSED], [], details)
+    assert contestants_of(discovery, proposed) == expected
+    own = replace(discovery, also=(Order((1, 2, 0)), Order((0, 2, 1))))
+    assert {*contestants_of(own, proposed)} == {*expected, *own.also}
 
 
 @pytest.mark.parametrize(
@@ -366,8 +368,8 @@ class Telling(Knowing):
     verdict: str = "no order preferred"
 
     def propose(self, problem: SearchProblem) -> SearchResult:
-        rows = [TargetDependency(target=target).to_dict() for target in range(problem.length)]
-        details = {"verdict": self.verdict, "advice": "Some.", "dependencies": rows}
+        graph = [TargetDependency(target=target) for target in range(problem.length)]
+        details = SearchDetails(verdict=self.verdict, advice="Some.", dependencies=graph)
         return SearchResult([Proposal(order) for order in self.orders], [], details)
 
 

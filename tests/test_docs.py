@@ -1,16 +1,21 @@
 """Everything that the README and the pages of docs/ show is run as it stands, with smaller sizes.
 
-Of a page, the blocks run in their sequence, in one empty folder: a block under "`name`:" is the file of that name; a
+The blocks of a page run in their sequence, in one empty folder: a block under "`name`:" is the file of that name; a
 line "$ genorder ..." of a `console` block is run, with what `echo` or `cat` pipe into it; `python` blocks share their
-names. What takes long is run with the settings of SMALL. No other command may stand in a `console` block,
-but for those of OTHERS.
+names. Commands that train get the settings of SMALL. A `console` block may hold no other commands but those of OTHERS.
+
+A page with a command that trains runs whole in the slow suite. The fast suite runs its quick commands (QUICK, and
+`--dry-run`) and its Python unless that trains, and parses every command, so that each verb, option and value exists.
 """
 
+import ast
 import dataclasses
 import io
+import random
 import re
 import shlex
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,16 +26,19 @@ import typer
 
 from genorder.cli.app import run
 from genorder.cli.verbs import app
-from genorder.search.strategies import STRATEGIES
+from genorder.search import STRATEGIES
 from genorder.settings import flat_settings, resolve, resolve_discovery, resolve_exploration
 from genorder.tasks import registry
 from genorder.training import marginal_seconds
 
 ROOT = Path(__file__).parent.parent
-DOCS = ROOT / "docs"
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = {path.name: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-OTHERS = ("make", "source")
+PATHS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = {path.name: path.read_text(encoding="utf-8") for path in PATHS}
+README = PAGES["README.md"]
+MEASURED = {path.name: path.read_text(encoding="utf-8") for path in sorted((ROOT / "benchmarks").glob("*.md"))}
+FOLDERS = {path.name: path.parent for path in PATHS} | dict.fromkeys(MEASURED, ROOT / "benchmarks")
+OTHERS = ("make", "source", "pip", "git", "ruff", "mypy", "lint-imports", "pytest")
+QUICK = ("inspect", "tasks", "generate", "doctor")  # verbs that train nothing and need no run
 
 FEW = ["--threads", "1", "--set", "samples.train=300", "--set", "samples.validation=20", "--set", "samples.test=20"]
 TINY = ["width=16", "feedforward=32", "heads=2"]
@@ -48,6 +56,7 @@ SMALL = {
         *(part for size in TINY for part in ("--set", f"profiler.model.{size}")),
     ],
 }
+VERBS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 NARROW = ["--set", "profiler.model.width=16"]
 SMALL_SEARCH = {  # options that a command has of its own are left as they are
     "global-local": ({"--depth": "2", "--max-runs": "3"}, NARROW),
@@ -57,6 +66,7 @@ SMALL_SEARCH = {  # options that a command has of its own are left as they are
 }
 
 _BLOCK = re.compile(r"(?:^`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>[^`\n]*)\n(?P<content>.*?)^```", re.S | re.M)
+_NEEDS_TRAINING = re.compile(r"genorder\.(?:discover|rank|train)\(|\bruns/")  # Python that trains, or reads a run
 
 
 @pytest.fixture(autouse=True)
@@ -64,8 +74,9 @@ def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     monkeypatch.chdir(tmp_path)
-    for module in ("genorder.fixed_order", "genorder.search.any_order"):  # estimates need not be good here
-        monkeypatch.setattr(f"{module}.marginal_seconds", lambda seconds, budget: marginal_seconds(seconds, 0.05))
+    for module in ("fixed_order", "search.any_order", "search.base"):  # estimates need not be good here
+        name = f"genorder.{module}.marginal_seconds"
+        monkeypatch.setattr(name, lambda seconds, budget: marginal_seconds(seconds, 0.05))
     monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # a page's own tasks are not for other tests
     yield
     torch.set_num_threads(threads)
@@ -77,16 +88,27 @@ def lines_of(console: str) -> list[str]:
     return [line for line in lines if line and line.split()[0] not in OTHERS]
 
 
-def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
+def words_of(line: str) -> tuple[list[str], str]:
+    """The words of a `genorder` command behind its name, and what is piped into it."""
     said, _, command = line.rpartition(" | ")
-    if said:
-        program, *words = shlex.split(said)
-        assert program in ("echo", "cat")
-        given = Path(words[0]).read_bytes() if program == "cat" else (" ".join(words) + "\n").encode()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
     words = shlex.split(command)
     assert words[0] == "genorder", f"{line}: how is this run?"
-    return run(words[1:] + small_for(words[1:]))
+    return words[1:], said
+
+
+def is_quick(line: str) -> bool:
+    words, _ = words_of(line)
+    return words[0] in QUICK or "--dry-run" in words
+
+
+def run_line(line: str, monkeypatch: pytest.MonkeyPatch) -> int:
+    words, said = words_of(line)
+    if said:
+        program, *piped = shlex.split(said)
+        assert program in ("echo", "cat")
+        given = Path(piped[0]).read_bytes() if program == "cat" else (" ".join(piped) + "\n").encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(given)))
+    return run(words + small_for(words))
 
 
 def small_for(words: list[str]) -> list[str]:
@@ -110,68 +132,81 @@ def test_blocks_without_a_language_are_seen() -> None:
     assert [block["language"] for block in _BLOCK.finditer(text)] == ["", "console"]
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
+@pytest.mark.parametrize("page", PAGES)
 def test_every_block_says_what_it_is(page: str) -> None:
-    text = README if page == "README.md" else PAGES[page]
-    fences = re.findall(r"^[ ]*```", text, re.M)
-    assert len(fences) == 2 * len(list(_BLOCK.finditer(text)))
-    assert {block["language"] for block in _BLOCK.finditer(text) if not block["file"]} <= {"console", "python", "text"}
+    blocks = list(_BLOCK.finditer(PAGES[page]))
+    assert len(re.findall(r"^[ ]*```", PAGES[page], re.M)) == 2 * len(blocks)
+    assert {block["language"] for block in blocks if not block["file"]} <= {"console", "python", "text"}
+
+
+def blocks_of(page: str, language: str) -> list[str]:
+    blocks = (block for block in _BLOCK.finditer(PAGES[page]) if not block["file"])
+    return [block["content"] for block in blocks if block["language"] == language]
+
+
+def commands_of(page: str) -> list[str]:
+    return [line for console in blocks_of(page, "console") for line in lines_of(console)]
+
+
+RUN = [page for page in PAGES if commands_of(page) or blocks_of(page, "python")]
+TRAINING = [
+    page
+    for page in RUN
+    if not all(map(is_quick, commands_of(page))) or any(map(_NEEDS_TRAINING.search, blocks_of(page, "python")))
+]
 
 
 def run_page(
-    name: str, text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, quick: bool = False
 ) -> dict[str, Any]:
-    """Run all blocks of a page; what its Python code has defined."""
+    """Run the blocks of a page, or what is quick of them; what its Python code has defined."""
     names: dict[str, Any] = {}
-    ran = 0
-    for number, block in enumerate(_BLOCK.finditer(text)):
+    no_python = quick and any(map(_NEEDS_TRAINING.search, blocks_of(page, "python")))
+    for number, block in enumerate(_BLOCK.finditer(PAGES[page])):
         if block["file"]:
             Path(block["file"]).write_text(block["content"], encoding="utf-8")
         elif block["language"] == "console":
             for line in lines_of(block["content"]):
-                assert run_line(line, monkeypatch) == 0, f"{name}: {line}: {capsys.readouterr().err}"
-                ran += 1
+                if not quick or is_quick(line):
+                    assert run_line(line, monkeypatch) == 0, f"{page}: {line}: {capsys.readouterr().err}"
         elif block["language"] == "python":
-            exec(compile(block["content"], f"{name}, block {number}", "exec"), names)
-            ran += 1
-        else:
-            assert block["language"] == "text", f"{name}: a block of {block['language']} is not run"
-    assert ran
+            code = compile(block["content"], f"{page}, block {number}", "exec")
+            if not no_python:
+                exec(code, names)
     return names
 
 
-def test_readme(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    sample = re.search(r"`(\{\"input\".*?\})`", README)
-    assert sample
-    rows = [re.sub(r"\d+", str(number), sample[1], count=1) for number in range(50)]
-    Path("mydata.jsonl").write_text("\n".join(rows) + "\n")
-    consoles = [block["content"] for block in _BLOCK.finditer(README) if block["language"] == "console"]
-    listed = [line for console in consoles for line in lines_of(console)]
-    assert len(listed) >= 3
-    run_page("README.md", README, monkeypatch, capsys)
+def write_the_reader_s_file() -> None:
+    """`mydata.csv` of the README: its header, and rows like those that it shows."""
+    header, *rows = next(block for block in blocks_of("README.md", "text") if block.count(",") > 20).splitlines()
+    digits = [row.split(",")[: header.count("d")] for row in rows]
+    assert rows == [division(row) for row in digits]
+    rng = random.Random(0)
+    written = [division([str(rng.randrange(10)) for _ in digits[0]]) for _ in range(50)]
+    Path("mydata.csv").write_text("\n".join([header, *written]) + "\n", encoding="utf-8")
 
 
-def test_verbs_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    verbs = re.findall(r"^\| `(genorder [^`]*)`", README, re.M)
-    for line in verbs:
-        assert run([line.split()[1], "--help"]) == 0
-        if "RUN_DIR" not in line and len(line.split()) > 2 and "bench" not in line:
-            assert run_line(line, monkeypatch) == 0
+def division(digits: list[str]) -> str:
+    """A row: the digits, and the remainders of their long division by 12, the last one first."""
+    remainders = [0]
+    for digit in digits:
+        remainders.append((10 * remainders[-1] + int(digit)) % 12)
+    return ",".join([*digits, *map(str, remainders[:0:-1])])
 
 
-def test_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    code = re.search(r"```python\n(.*?)```", README, re.S)
-    command = re.search(r"then `(genorder train [^`]*)`", README)
-    assert code
-    assert command
-    assert len([line for line in code[1].splitlines() if line.strip()]) <= 5
-    Path("my_tasks.py").write_text(code[1])
-    assert run_line(command[1], monkeypatch) == 0
+@pytest.mark.parametrize("page", RUN)
+def test_what_is_quick_of_a_page(
+    page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_the_reader_s_file()
+    run_page(page, monkeypatch, capsys, quick=True)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.slow
+@pytest.mark.parametrize("page", TRAINING)
 def test_page(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    names = run_page(page, PAGES[page], monkeypatch, capsys)
+    write_the_reader_s_file()
+    names = run_page(page, monkeypatch, capsys)
     if page == "export.md":
         for path in ("four-model", "four.jsonl", "train_raw.txt", "four.test"):
             assert Path(path).exists()
@@ -180,33 +215,91 @@ def test_page(page: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         assert Path("sums-model/model.safetensors").exists()
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
-def test_links(page: str) -> None:
-    text, folder = (README, ROOT) if page == "README.md" else (PAGES[page], DOCS)
+@pytest.mark.parametrize("page", RUN)
+def test_every_command_parses(page: str) -> None:
+    for line in commands_of(page):
+        words, _ = words_of(line)
+        assert words[0] in VERBS, line
+        VERBS[words[0]].make_context(words[0], words[1:])
+
+
+def test_verbs_in_the_table() -> None:
+    lines = commands_in_the_table()
+    assert {line.split()[1] for line in lines} == VERBS.keys()
+    for line in lines:
+        assert run([line.split()[1], "--help"]) == 0
+
+
+@pytest.mark.slow
+def test_commands_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    for line in commands_in_the_table():
+        if " --" in line and "RUN_DIR" not in line:
+            assert run_line(line, monkeypatch) == 0
+
+
+def commands_in_the_table() -> list[str]:
+    rows = re.findall(r"^\| (`genorder [^|]*)\|", README, re.M)
+    return [line for row in rows for line in re.findall(r"`([^`]*)`", row)]
+
+
+def test_a_task_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = re.search(r"```python\n(.*?)```", README, re.S)
+    command = re.search(r"then\s+`(genorder train [^`]*)`", README)
+    assert code
+    assert command
+    assert len([line for line in code[1].splitlines() if line.strip()]) <= 5
+    Path("my_tasks.py").write_text(code[1])
+    assert run_line(command[1], monkeypatch) == 0
+
+
+@pytest.mark.parametrize("page", [*PAGES, *MEASURED])
+def test_links_and_scripts_exist(page: str) -> None:
+    text = {**PAGES, **MEASURED}[page]
     for link in re.findall(r"\]\((?!http)([^)#]+)", text):
-        assert (folder / link).exists(), link
+        assert (FOLDERS[page] / link).exists(), link
+    for script in re.findall(r"\b(?:benchmarks|examples|tests)/[\w/]+\.py", text):
+        assert (ROOT / script).exists(), script
 
 
 def test_readme_lists_every_page() -> None:
-    for page in PAGES:
-        assert re.search(rf"^- \[[^]]+\]\(docs/{re.escape(page)}\): \S", README, re.M), page
+    for path in (ROOT / "docs").glob("*.md"):
+        assert re.search(rf"^- \[[^]]+\]\(docs/{re.escape(path.name)}\): \S", README, re.M), path.name
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
+def test_import_layers_are_those_of_the_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = settings["tool"]["importlinter"]["contracts"][0]["layers"]
+    assert " > ".join(layers) in " ".join(PAGES["CONTRIBUTING.md"].split())
+
+
+@pytest.mark.parametrize("page", ["architecture.md", "CONTRIBUTING.md"])
+def test_functions_and_classes_exist(page: str) -> None:
+    """Wherever a page says `folder/module.py`: `name`."""
+    named = re.findall(r"`([\w/]+\.py)`: `(\w+)(?:\.(\w+))?`", PAGES[page])
+    assert named
+    for path, name, method in named:
+        file = ROOT / "src" / "genorder" / path
+        assert file.exists(), path
+        body = ast.parse(file.read_text(encoding="utf-8")).body
+        if method:
+            body = next(node for node in body if getattr(node, "name", None) == name).body  # type: ignore[attr-defined]
+        assert (method or name) in {getattr(node, "name", None) for node in body}, (path, name, method)
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_what_is_named_in_passing_exists(page: str) -> None:
     """Verbs and options in running text, and the settings of --set, wherever they stand."""
-    text = README if page == "README.md" else PAGES[page]
-    verbs = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    text = PAGES[page]
     for words in (span.split() for span in re.findall(r"`(genorder [^`\n]*)`", text)):
         if words[1].startswith("-") or words[1].isupper():
             continue
-        assert words[1] in verbs, words
-        known = {option for parameter in verbs[words[1]].params for option in parameter.opts + parameter.secondary_opts}
+        assert words[1] in VERBS, words
+        known = {option for parameter in VERBS[words[1]].params for option in parameter.opts + parameter.secondary_opts}
         for word in words[2:]:
             assert not word.startswith("--") or word.split("=")[0] in {*known, "--help"}, words
-    everywhere = {option for verb in verbs.values() for p in verb.params for option in p.opts + p.secondary_opts}
+    everywhere = {option for verb in VERBS.values() for p in verb.params for option in p.opts + p.secondary_opts}
     for option in re.findall(r"`(--[a-z][a-z-]*)[ `=]", text):
-        assert option in {*everywhere, "--help"}, option
+        assert option in {*everywhere, "--help", "--version"}, option
     for setting in re.findall(r"--set ([a-z_.0-9]+)=", text):
         assert setting in _settings(), setting
 

@@ -1,11 +1,14 @@
-"""Each example runs as a user runs it, with tiny settings."""
+"""Each example can be imported; the slow suite runs it as a user does, with tiny settings."""
 
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from genorder.tasks import registry
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 TINY = {
@@ -23,6 +26,13 @@ def run_example(name: str, folder: Path, *arguments: str) -> subprocess.Complete
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_example_can_be_imported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_entries", dict(registry._entries))  # an example's task is not for other tests
+    assert callable(runpy.run_path(str(path))["main"])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [

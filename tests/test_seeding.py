@@ -25,7 +25,7 @@ def test_a_seed_fits_numpy_and_torch(root: int, used: list[str | int]) -> None:
     numpy_generator(seed)
 
 
-def test_names_are_told_apart() -> None:
+def test_different_names_give_different_seeds() -> None:
     uses: list[tuple[str | int, ...]] = [
         (), ("",), ("1",), (1,), ("a", "b"), ("ab",), ("b", "a"),
         ("a", "b", ""), ("a", 1), ("a1",), (1, 2), (12,), (2, 1),
@@ -34,7 +34,7 @@ def test_names_are_told_apart() -> None:
     assert derive_seed(1) != derive_seed(0, 1)
 
 
-def test_a_seed_is_the_same_for_ever() -> None:
+def test_a_seed_never_changes() -> None:
     """In every process, on every machine: changing it would change every run."""
     assert derive_seed(0, "step", 7) == KNOWN
 
@@ -47,7 +47,7 @@ def test_generators_follow_their_seed() -> None:
     assert not torch.equal(first, other)
 
 
-def test_generators_leave_the_global_one_alone() -> None:
+def test_generators_do_not_use_the_global_one() -> None:
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)

@@ -7,7 +7,7 @@ import pytest
 
 from genorder.errors import InputError
 from genorder.presets import PRESETS
-from genorder.settings import flat_settings, resolve, resolve_discovery, resolve_exploration
+from genorder.settings import RENAMED, flat_settings, resolve, resolve_discovery, resolve_exploration
 
 
 def test_settings_go_by_the_names_that_set_knows() -> None:
@@ -43,6 +43,25 @@ def refused(*expected: str, preset: str = "cpu", file: Path | None = None, setti
     assert "\n" not in message
     for text in expected:
         assert text in message
+
+
+OLD_SETTINGS = {"profiler.told": "false", "any_order.reading_price": "0.5"}
+
+
+@pytest.mark.parametrize(("old", "value"), OLD_SETTINGS.items())
+def test_an_old_name_works_with_a_warning(
+    old: str, value: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert OLD_SETTINGS.keys() == RENAMED.keys()
+    expected = resolve_discovery("cpu", settings=[f"{RENAMED[old]}={value}"])
+    assert not caplog.records
+    assert expected != resolve_discovery("cpu")
+    path = tmp_path / "old.toml"
+    path.write_text(f"{old} = {value}\n")
+    for where, given in ((f"--set {old}={value}", {"settings": [f"{old}={value}"]}), (path, {"config_file": path})):
+        caplog.clear()
+        assert resolve_discovery("cpu", **given) == expected
+        assert caplog.messages == [f"{where}: the setting {old} is now called {RENAMED[old]}"]
 
 
 def test_unknown_preset() -> None:

@@ -1,4 +1,4 @@
-"""The errors a user can cause or meet: each is one clear line, never a traceback, on the command line."""
+"""Errors with a message for the user: the command line shows one clear line and no traceback."""
 
 
 class GenorderError(Exception):
@@ -6,8 +6,8 @@ class GenorderError(Exception):
 
 
 class InputError(GenorderError):
-    """What the user gave cannot be used: says what was received, what was expected, what to do. Exit code 2."""
+    """An input cannot be used: the message says what was received, what was expected and what to do. Exit code 2."""
 
 
 class Interrupted(GenorderError):
-    """The run was stopped by a signal; the same command continues it. Exit code 130."""
+    """A signal stopped the run; the same command continues it. Exit code 130."""

@@ -1,4 +1,4 @@
-"""Train one model on one order, evaluate it, keep it: the last step of a discovery, and `genorder train`."""
+"""Train a model in one order, save it and test it: what `genorder train` does, also used for comparisons of orders."""
 
 import logging
 import time
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ from genorder.execution import StopRequest
 from genorder.models import GPT, SavedModel, fresh_gpt, is_saved, load_model
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
+from genorder.outcomes import TrainedModel
 from genorder.presets import RunConfig
 from genorder.seeding import derive_seed
 from genorder.store import RunDirectory, fingerprint, write_json_atomic
@@ -32,13 +33,13 @@ from genorder.training import (
 
 _log = logging.getLogger(__name__)
 
-_FALLING_SHARE = 0.05  # of the training loss: what falls less may be the learning rate's decay alone
+_FALLING_SHARE = 0.05  # of the training loss: a smaller fall may come from the decay of the learning rate alone
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class FixedOrderRun:
-    """One order on one dataset: everything that the resulting weights depend on."""
+    """A training in one order: everything that the resulting weights depend on."""
 
     splits: Splits
     order: Order
@@ -47,7 +48,7 @@ class FixedOrderRun:
     device: torch.device
 
     @cached_property
-    def description(self) -> dict[str, Any]:
+    def description(self) -> dict[str, object]:
         return {
             "data": self.splits.fingerprint(),
             "order": list(self.order),
@@ -82,56 +83,70 @@ def train_and_evaluate(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     on_progress: Callable[[Progress], None] | None = None,
     stop: StopRequest | None = None,
-) -> dict[str, Any]:
+) -> TrainedModel:
     """Train, save to the folder `name` of the run directory, evaluate on the test split.
 
-    Each finished part is in the journal and is not done again; an unfinished training goes on from its last
-    checkpoint. The result holds the evaluation, `weights_sha256`, `steps` and `seconds` of training.
+    Finished jobs are in the journal and are not repeated; an unfinished training continues from its last checkpoint.
     """
     folder = directory.path / name
     job = fingerprint(run.description)
     checkpoints = CheckpointFolder(directory.checkpoints(f"{name}-{job[:16]}"))
 
-    def train() -> dict[str, Any]:
+    def train() -> dict[str, object]:
         model = run.new_model()
         fitted = fit_fixed_order(
             run, model, checkpoints=checkpoints, checkpoint_seconds=checkpoint_seconds,
             on_progress=on_progress, stop=stop,
         )  # fmt: skip
-        saved = SavedModel(
-            model, run.splits.train.vocabulary, run.order, run.splits.input_width, run.splits.shortest_input
-        )
-        digest = saved.save(folder)
-        write_json_atomic(folder / "training_losses.json", fitted.losses)
         return {
-            "weights_sha256": digest,
+            "weights_sha256": save_model(model, run.splits, run.order, fitted.losses, folder),
             "steps": run.config.training.steps,
             "seconds": fitted.seconds,
             "loss_still_falling": still_falling(fitted.losses),
         }
 
-    def test() -> dict[str, Any]:
-        model = load_model(folder, run.device).model
-        started = time.monotonic()
-        evaluation = evaluate(model, run.encode(run.splits.test), run.order, stop=stop)
-        seconds = time.monotonic() - started
-        examples = evaluation.examples_in(run.splits.test.vocabulary.tokens)
-        return {**evaluation.to_dict(), "examples": examples, "evaluation_seconds": seconds}
+    def test() -> dict[str, object]:
+        return evaluate_saved_model(folder, run.splits, run.order, run.device, stop)
 
     trained = directory.journal.run({"job": "train", "name": name, **run.description}, f"train {name}", train)
-    if not is_saved(folder):  # somebody has removed it since
+    if not is_saved(folder):  # removed since
         _log.warning("%s is gone: training it again", folder)
         if train()["weights_sha256"] != trained["weights_sha256"]:
             _log.warning("%s differs in bits from the model that was tested", folder)
     checkpoints.delete()
     tested = directory.journal.run({"job": "test", "name": name, **run.description}, f"evaluate {name}", test)
-    return {**tested, **trained}
+    return TrainedModel.from_dict({**tested, **trained})
+
+
+def save_model(model: GPT, splits: Splits, order: Order, losses: Sequence[float], folder: Path) -> str:
+    """Save the model and the training losses of all steps. Returns the SHA-256 of the weights."""
+    saved = SavedModel(model, splits.train.vocabulary, order, splits.input_width, splits.shortest_input)
+    digest = saved.save(folder)
+    write_json_atomic(folder / "training_losses.json", list(losses))
+    return digest
+
+
+def evaluate_saved_model(
+    folder: Path, splits: Splits, order: Order, device: torch.device, stop: StopRequest | None
+) -> dict[str, object]:
+    """The test of the model in `folder`, as the journal keeps it: a part of what TrainedModel.from_dict reads."""
+    model = load_model(folder, device).model
+    started = time.monotonic()
+    encoded = encode(splits.test, input_width=splits.input_width, target_width=len(order)).to(device)
+    evaluation = evaluate(model, encoded, order, stop=stop)
+    seconds = time.monotonic() - started
+    examples = evaluation.decoded_examples(splits.test.vocabulary.tokens)
+    return {
+        **evaluation.to_dict(),
+        "examples": [example.to_dict() for example in examples],
+        "evaluation_seconds": seconds,
+    }
 
 
 def still_falling(losses: Sequence[float]) -> bool:
-    """Whether the training loss fell, in the last fifth of the steps, by a share that more steps might continue.
+    """Whether the training loss fell so much in the last fifth of the steps that more steps may lower it further.
 
-    The learning rate has decayed to nearly nothing by then, so that a model which learns no more falls by little.
+    The learning rate is nearly zero by then, so the loss of a converged model falls by little.
     """
     fifth = len(losses) // 5
     if fifth < 2:
@@ -165,7 +180,7 @@ def fit_fixed_order(
 
 
 def seconds_per_step(run: FixedOrderRun, model: GPT, *, budget: float = 3.0) -> float:
-    """Measured on this machine by real steps on `model`, for some `budget` seconds."""
+    """Measured on this machine by training `model` for about `budget` seconds."""
     batch_at = run.batches()
 
     def seconds(steps: int) -> float:
@@ -176,5 +191,5 @@ def seconds_per_step(run: FixedOrderRun, model: GPT, *, budget: float = 3.0) -> 
 
 
 def model_folder(path: Path) -> Path:
-    """The model's folder, given it or the run directory that holds it."""
+    """The folder of a model: `path` itself, or the folder `model` of the run directory `path`."""
     return path / "model" if (path / "model" / "model.json").exists() else path

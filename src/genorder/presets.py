@@ -109,12 +109,12 @@ class ExplorationConfig(BaseModel):
 
 
 def cpu_exploration(size: DataSize = _UNKNOWN) -> ExplorationConfig:
-    """A model of one layer that is told which target comes next; many small steps. Measured: benchmarks/RESULTS.md."""
+    """A one-layer model conditioned on the order; many small steps. Measured: benchmarks/RESULTS.md."""
     final = cpu(size)
     return ExplorationConfig(
         samples=SampleSizes(train=size.samples or 100_000, validation=1_000, test=1),
         profiler=ProfilerConfig(
-            told=True,
+            order_conditioned=True,
             model=GPTConfig(layers=1, heads=4, width=128, feedforward=512, activation="gelu"),
             training=TrainingConfig(steps=2_000, batch_size=32, learning_rate=1e-3, warmup_steps=50, beta2=0.98),
         ),
@@ -204,7 +204,7 @@ def _discovery(preset: str) -> Callable[[DataSize], DiscoveryConfig]:
         return DiscoveryConfig(
             samples=final.samples,
             mining=MiningConfig(),
-            # A search profiles many candidates in many runs: those that are surely worse are dropped early.
+            # A search profiles many candidates in many runs: clearly worse ones are dropped early.
             profiler=profiler.model_copy(
                 update={
                     "exact": False,

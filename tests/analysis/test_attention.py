@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from genorder.analysis.attention import mean_row_entropy, row_entropies, summarise_attention
 from genorder.models import GPT, GPTConfig
-from genorder.models.attention_maps import attention_weights
+from genorder.models.gpt import attention_weights
 from genorder.seeding import torch_generator
 
 

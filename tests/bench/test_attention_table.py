@@ -42,7 +42,7 @@ def test_rows_beside_the_papers_numbers(tmp_path: Path, row: str, task: str, pap
     assert table(tmp_path, "--only", row).stdout == done.stdout  # continued: the same
 
 
-def test_a_failure_is_told(tmp_path: Path) -> None:
+def test_a_failure_is_reported(tmp_path: Path) -> None:
     done = table(tmp_path, "--only", "relu-20", "--set", "model.width=-1")
     assert done.returncode == 1
     assert "model.width" in done.stderr

@@ -55,7 +55,7 @@ def files(tmp_path: Path, _nothing_leaks: None) -> Path:
         ("train --task rellu", "no task named 'rellu': did you mean relu or delay-relu? see `genorder tasks`"),
         ("train --task zzzzzz", "no task named 'zzzzzz': see `genorder tasks`"),
         ("train --task relu --length 0", "task relu: length must be 1 or more*received 0"),
-        ("train --task relu --length 20-10", "*range of lengths names the shorter first, received 20-10"),
+        ("train --task relu --length 20-10", "*a range with the shorter length first, received 20-10"),
         ("train --task relu --length abc", "length 'abc' is neither a number such as 20 nor a range*"),
         ("train --task prod --length 5", "task prod: length must be even, received 5"),
         ("train --task delay-relu --length 6", "task delay-relu: length must be a multiple of 4, received 6"),
@@ -265,8 +265,8 @@ def test_directory_of_another_configuration_shows_the_differences(genorder: Geno
     assert head.startswith("error: ")
     assert "run holds a run of another configuration; choose another --out" in head
     assert differences == [
-        "  config.model.width: 16 in the run directory, 32 asked for",
-        "  seed: 0 in the run directory, 4 asked for",
+        "  config.model.width: 16 in the run directory, 32 requested",
+        "  seed: 0 in the run directory, 4 requested",
     ]
     assert (Path("run") / "config.json").read_bytes() == before
     assert json.loads(before)["seed"] == 0

@@ -40,7 +40,7 @@ def test_on_a_machine_of_another_number_of_cores(genorder: Genorder, cores: Any,
     Path("r/journal.sqlite").unlink()
     again = genorder(*command, "--json")
     assert without_time(again.result()) == without_time(first)
-    assert again.err.count("r was begun with --threads 1, on which bits depend: it keeps to that\n") == 1
+    assert again.err.count("r was started with --threads 1, which changes bits: it keeps to that\n") == 1
     assert config()["threads"] == 1
     assert torch.get_num_threads() == 2
 
@@ -49,7 +49,7 @@ def test_threads_that_are_asked_for_are_not_changed(genorder: Genorder) -> None:
     genorder(*TRAIN, "--threads", 1)
     refused = genorder(*TRAIN, "--threads", 2)
     assert refused.code == 2
-    assert "threads: 1 in the run directory, 2 asked for" in refused.err
+    assert "threads: 1 in the run directory, 2 requested" in refused.err
     assert genorder(*TRAIN).code == 0
 
 
@@ -112,6 +112,6 @@ def test_a_whole_run_answers_what_exploring_asks(genorder: Genorder) -> None:
 def test_exploring_of_another_configuration_is_refused_still(genorder: Genorder) -> None:
     genorder(*COMMAND, "--out", "r", "--explore-only")
     before = Path("r/result.json").read_bytes()
-    assert "seed: 0 in the run directory, 1 asked for" in genorder(*COMMAND, "--out", "r", "--seed", 1).err
+    assert "seed: 0 in the run directory, 1 requested" in genorder(*COMMAND, "--out", "r", "--seed", 1).err
     assert Path("r/result.json").read_bytes() == before
     assert config()["explore_only"] is True

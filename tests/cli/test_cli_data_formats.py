@@ -64,7 +64,7 @@ def test_other_data_is_evaluated_as_that_of_the_run_was_read(genorder: Genorder)
     genorder("train", "mine.txt", "--separator", "=>", "--split", "comma", *SMALL, "--out", "run")
     for name, samples in (("more.txt", 60), ("more.jsonl", 2)):
         assert genorder("evaluate", "run", name, "--json").result()["samples"] == samples
-    assert "odd.dat: the format is not known" in genorder("evaluate", "run", "odd.dat").error()
+    assert "odd.dat: the file name does not tell the format" in genorder("evaluate", "run", "odd.dat").error()
     assert genorder("evaluate", "run", "odd.dat", "--format", "text", "--json").result()["samples"] == 60
     said = genorder("evaluate", "run", "more.txt", "--split-tokens", "whitespace").error()
     assert "more.txt: token '0,0' is not in" in said
@@ -72,7 +72,7 @@ def test_other_data_is_evaluated_as_that_of_the_run_was_read(genorder: Genorder)
         "--separator: how DATA is read, and no DATA is given; name a file, or leave it out"
     )
     assert (
-        "--split train is of the run's own data" in genorder("evaluate", "run", "more.txt", "--split", "train").error()
+        "--split train selects from the run's own data" in genorder("evaluate", "run", "more.txt", "--split", "train").error()
     )
 
 
@@ -83,7 +83,7 @@ def test_a_first_column_without_a_name_is_no_input(genorder: Genorder) -> None:
 
 def test_an_unknown_extension_is_not_written(genorder: Genorder) -> None:
     said = genorder("generate", *RELU_3, "--samples", 10, "--out", "x.xlsx").error()
-    assert said.startswith("x.xlsx: the format is not known by its name; give --format, one of jsonl, ")
+    assert said.startswith("x.xlsx: the file name does not tell the format; give --format, one of jsonl, ")
     assert not Path("x.xlsx").exists()
     assert genorder("generate", *RELU_3, "--samples", 10, "--out", "x.xlsx", "--format", "csv").code == 0
 

@@ -96,7 +96,7 @@ def test_directories_that_hold_no_finished_run(genorder: Genorder, tiny_run: Pat
 
 def test_an_export_is_no_run_directory(genorder: Genorder, good_run: Path) -> None:
     genorder("export", good_run, "--to", "hf", "mine")
-    said = "mine is no run directory: its config.json is of something else; give the --out of a run"
+    said = "mine is no run directory: its config.json does not belong to a run; give the --out of a run"
     assert genorder("export", "mine", "--to", "hf", "x").error() == said
     assert genorder("evaluate", "mine", "--threads", 1).error() == said
     genorder("generate", *RELU_3, "--samples", 50, "--split", "test", "--out", "test.jsonl")
@@ -130,5 +130,5 @@ def test_a_model_that_was_not_tested(genorder: Genorder, discovered: Path) -> No
 def test_an_exported_folder_is_no_run(genorder: Genorder, good_run: Path) -> None:
     genorder("export", good_run, "--to", "hf", "mine")
     for verb in ("status", "report"):
-        assert genorder(verb, "mine").error().startswith("mine is no run directory: its config.json is of something")
+        assert genorder(verb, "mine").error().startswith("mine is no run directory: its config.json does not belong to a run")
     assert not Path("mine/report.html").exists()

@@ -1,7 +1,6 @@
 """A file that `genorder generate` wrote gets the same run as the task itself: no name decides anything."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from cli_helpers import RUNNING_XOR, Genorder
 from genorder.data import EncodedDataset, encode_for_exploring
 from genorder.execution import choose_device
 from genorder.presets import DISCOVERIES, EXPLORATIONS, PRESETS, DiscoveryConfig
-from genorder.runs import DataSpec, Source, configure
+from genorder.runs import DataSpec, Machine, RunRequest, Source, resolve_request
 from genorder.settings import resolve, resolve_discovery, resolve_exploration
 
 SAMPLES = {"train": 400, "validation": 60, "test": 50}
@@ -39,8 +38,10 @@ def write(genorder: Genorder) -> Any:
     return of_task
 
 
-def configured(resolved: Any, **asked: Any) -> tuple[Any, Source]:
-    return configure(resolved, DataSpec(**asked))
+def configured(resolver: Any, preset: str, settings: list[str], **data: Any) -> tuple[Any, Source]:
+    machine = Machine.as_set("cpu")
+    request = RunRequest(data=DataSpec(**data), machine=machine, preset=preset, settings=tuple(settings))
+    return resolve_request(request, resolver)
 
 
 def tensors(encoded: EncodedDataset) -> list[Any]:
@@ -63,9 +64,8 @@ def test_same_configuration_and_same_samples(write: Any, task: str, length: str)
     by_file = {"data": "train.jsonl", "validation": "validation.jsonl", "test": "test.jsonl"}
     for preset in PRESETS:
         for resolver in (resolve, resolve_exploration, resolve_discovery):
-            resolved = partial(resolver, preset, settings=settings)
-            of_task, task_source = configured(resolved, **by_task)
-            of_file, file_source = configured(resolved, **by_file)
+            of_task, task_source = configured(resolver, preset, settings, **by_task)
+            of_file, file_source = configured(resolver, preset, settings, **by_file)
             assert of_task == of_file
             assert task_source.splits.fingerprint() == file_source.splits.fingerprint()
             assert task_source.splits.train.vocabulary == file_source.splits.train.vocabulary
@@ -82,10 +82,10 @@ def test_the_numbers_of_samples_may_come_from_the_files_alone(write: Any) -> Non
     settings = [f"samples.{split}={samples}" for split, samples in SAMPLES.items()]
     for preset in DISCOVERIES:
         of_task, _ = configured(
-            partial(resolve_discovery, preset, settings=settings), task="delay-relu", length="8", hidden_order_seed=3
+            resolve_discovery, preset, settings, task="delay-relu", length="8", hidden_order_seed=3
         )
         of_file, _ = configured(
-            partial(resolve_discovery, preset), data="train.jsonl", validation="validation.jsonl", test="test.jsonl"
+            resolve_discovery, preset, [], data="train.jsonl", validation="validation.jsonl", test="test.jsonl"
         )
         assert isinstance(of_file, DiscoveryConfig)
         assert of_task == of_file
@@ -134,7 +134,7 @@ def test_fewer_samples_of_a_sorted_file_are_from_all_over_it(genorder: Genorder)
     Path("test.jsonl").write_text('{"input": [8, 8], "target": [8]}\n')
     settings = ["samples.train=200"]
     _, source = configured(
-        partial(resolve, "cpu", settings=settings), data="train.jsonl", validation="validation.jsonl", test="test.jsonl"
+        resolve, "cpu", settings, data="train.jsonl", validation="validation.jsonl", test="test.jsonl"
     )
     train = source.splits.train
     assert len(train) == 200

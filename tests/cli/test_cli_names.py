@@ -97,7 +97,7 @@ def test_hostile_names_are_text(genorder: Genorder) -> None:
 @pytest.mark.parametrize("verb", ["discover", "train", "analyze attention", "rank --candidates forward"])
 def test_a_wrong_number_of_names_leaves_nothing(genorder: Genorder, verb: str) -> None:
     refused = genorder(*verb.split(), *WIDE, "--target-names", "a,b", "--out", "r").error()
-    assert refused == "2 target names were given; the data has 3 targets: give one for each"
+    assert refused == "received 2 target names; the data has 3 targets: give one name for each"
     assert not Path("r").exists()
 
 

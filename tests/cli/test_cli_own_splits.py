@@ -67,8 +67,8 @@ def test_inputs_of_the_test_file_are_not_trained_on(genorder: Genorder) -> None:
     found = samples_of("r")
     assert found["test"] == 20
     assert found["train"] + found["validation"] <= 380
-    left_out = 400 - found["train"] - found["validation"]
-    assert f"{left_out} samples left out: their inputs stand in another split\n" in shown.err
+    dropped = 400 - found["train"] - found["validation"]
+    assert f"{dropped} samples dropped: same input in another split\n" in shown.err
     assert genorder("evaluate", "r", "--threads", 1).code == 0
 
 
@@ -90,11 +90,11 @@ def test_tokens_that_training_lacks_are_told(genorder: Genorder) -> None:
     Path("t.jsonl").write_text("\n".join(map(json.dumps, rows)))
     shown = genorder("train", "d.jsonl", *OWN, *MODEL, "--steps", 3, "--out", "r", "--json")
     assert (
-        "t.jsonl (jsonl): 50 samples for test\nnote: 2 of them hold tokens that stand nowhere in d.jsonl, so that no "
+        "t.jsonl (jsonl): 50 samples for test\nnote: 2 of them hold tokens that do not occur in d.jsonl, so that no "
         "model can learn them: 12345 what?\n"
     ) in shown.err
     assert shown.result()["samples"] == 50
-    assert shown.err.count("stand nowhere") == 1  # validation has none
+    assert shown.err.count("do not occur in") == 1  # validation has none
     again = genorder("evaluate", "r", "--threads", 1, "--json").result()
     assert again["loss"] == pytest.approx(shown.result()["loss"])
 

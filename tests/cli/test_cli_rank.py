@@ -15,7 +15,6 @@ from cli_helpers import RELU_3, Genorder, files_under
 
 from genorder.orders import Order
 from genorder.profiling import Profile, Scores
-from genorder.profiling.mixture import summarise
 from genorder.runs import rank
 from genorder.tasks import make_task, stored_columns
 
@@ -230,7 +229,7 @@ def test_interrupted_run_continues_to_the_same_ranking(genorder: Genorder, monke
 def test_a_loss_that_is_not_finite(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(train: object, validation: object, orders: list[Order], *_: Any, **__: Any) -> Profile:
         losses = np.array([[1.0, 2.0], [math.inf, 1.0]])
-        return summarise(orders, Scores(losses, np.array([4, 4])), curve_steps=[3], curves=[[1.0, math.inf]])
+        return Profile.from_scores(orders, Scores(losses, np.array([4, 4])), curve_steps=[3], curves=[[1.0, math.inf]])
 
     monkeypatch.setattr(rank, "profile_orders", broken)
     command = (*COMMAND, "--candidates", "forward,reverse", "--out", "r")

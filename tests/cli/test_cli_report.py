@@ -58,7 +58,7 @@ def test_what_is_no_run_is_refused(genorder: Genorder) -> None:
         assert "no run directory" in genorder(verb, "nothing").error()
     Path("damaged").mkdir()
     Path("damaged/config.json").write_text("{}")
-    assert "its config.json is of something else" in genorder("report", "damaged").error()
+    assert "its config.json does not belong to a run" in genorder("report", "damaged").error()
     Path("damaged/config.json").write_text('{"verb": "train"}')
     Path("damaged/environment.json").write_text("[")
     assert "environment.json" in genorder("report", "damaged").error()

@@ -86,12 +86,12 @@ def test_train(tmp_path: Path) -> None:
 
 def test_elsewhere_the_same_in_lines(genorder: Genorder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("genorder.cli.console._PLAIN_LINE_SECONDS", 0.0)
-    monkeypatch.setattr("genorder.training.reporter._TELL_SECONDS", 0.0)
-    settings = {**LONGER, "search.schedule": 1}
+    monkeypatch.setattr("genorder.training.progress._REPORT_SECONDS", 0.0)
+    settings = {**LONGER, "search.rounds": 1}
     shown = genorder("discover", *SQUARE_4, "--threads", 1, *changes(settings), "--out", "r")
     assert shown.code == 0
     lines = shown.err.splitlines()
-    for part in ("screening targets", "constructing greedily", "breaking positions"):
+    for part in ("screening targets", "constructing greedily", "permuting positions"):
         assert matching(rf"^{part}: \d+ of \d+ done, {LEFT} left, about {LEFT} left in all$", lines), part
     assert matching(rf"^any-order 1, round 1: step 20/60, loss \S+, {LEFT} left, about {LEFT} left in all$", lines)
     assert matching(rf"^race, rung 1: 1 of \d done, step 20, loss \S+, best [\d -]+ \(.*\), {LEFT} left, about", lines)

@@ -12,10 +12,11 @@ import pytest
 from cli_helpers import ENVIRONMENT, PROGRAM, Genorder, files_under
 
 from genorder.cli import discover
-from genorder.cli.console import training_hint
 from genorder.cli.discovery_screen import DiscoveryScreen
 from genorder.orders import parse_order
-from genorder.search.strategies import STRATEGIES
+from genorder.outcomes import TrainOutcome
+from genorder.reports.answer import training_hint
+from genorder.search import STRATEGIES
 from genorder.tasks import make_task, stored_columns
 
 SMALL_MODEL = {"layers": 1, "heads": 2, "width": 16, "feedforward": 32}
@@ -101,7 +102,7 @@ def test_time_that_is_told(genorder: Genorder) -> None:
     race = plan["estimated_seconds"]["race"]
     assert plan["more_seconds"] > race / 2  # ten orders instead of five
     told = [line for line in genorder(*command, "--dry-run").err.splitlines() if "up to" in line]
-    assert [line.partition(":")[0] for line in told] == ["if counting is not enough", "total"]
+    assert [line.partition(":")[0] for line in told] == ["if mining is not enough", "total"]
     assert told[0].endswith("any-order 1: 7 candidates, up to 176 steps")
     more = r"up to .* more if a model must be trained to propose, many orders race, or learning is slow\n"
     for strategy, runs in (("dependencies", ""), ("any-order", ": 1 run")):
@@ -138,13 +139,15 @@ def test_targets_that_a_training_missed(
     losses: dict[int, float], rate: float, names: list[str] | None, hinted: str | None
 ) -> None:
     result = {
-        "success_rate": rate, "steps": 100, "order": list(range(20))[::-1], "target_names": names,
-        "loss_by_target": [losses.get(column, 0.01) for column in range(20)],
+        "success_rate": rate, "steps": 100, "order": list(range(20))[::-1], "target_names": names or [],
+        "loss_by_target": [losses.get(column, 0.01) for column in range(20)], "error_rate_by_target": [0.0] * 20,
+        "samples": 10, "success_rate_interval": [0.0, 1.0], "teacher_forced_match_rate": rate, "loss": 1.0,
+        "eos_error_rate": 0.0, "eos_loss": 0.0, "weights_sha256": "", "seed": 0, "run_dir": "r",
     }  # fmt: skip
-    said = training_hint(result, "--steps {}")
+    said = training_hint(TrainOutcome.from_dict(result), "--steps {}")
     assert (said or "").startswith(f"all targets but {hinted} were learnt") == (hinted is not None)
     assert (said is None) == (hinted is None)
-    hidden = {**result, "order_in_true_indices": list(range(20)), "target_names": None}
+    hidden = TrainOutcome.from_dict({**result, "order_in_true_indices": list(range(20)), "target_names": []})
     assert hinted != "y9" or "all targets but y10 were" in (training_hint(hidden, "--steps {}") or "")
 
 
@@ -322,7 +325,7 @@ def test_finished_command_shows_the_same_result_without_work(
     genorder: Genorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = genorder(*COMMAND, "--out", "r", "--json").result()
-    monkeypatch.setattr(discover, "discover_in", lambda *_, **__: pytest.fail("searched again"))
+    monkeypatch.setattr(discover, "run_discovery", lambda *_, **__: pytest.fail("searched again"))
     again = genorder(*COMMAND, "--out", "r", "--json")
     assert again.result() == first
     assert "r holds the finished run of this command; showing its result" in again.err

@@ -7,13 +7,16 @@ from typing import Any
 import pytest
 from reports_helpers import (
     BY_MODEL,
-    COUNTED,
+    MINED,
     UNDETERMINED,
     dependency,
     explored,
     judged,
     known_run,
     of_an_earlier_version,
+    of_many_targets,
+    of_result,
+    result_of,
     with_result,
 )
 
@@ -24,8 +27,13 @@ from genorder.reports.run import ReportedRun
 CLAIMS = r"race preferred|wins the race|order found|^found:"  # what must not be said where the given order is kept
 
 
+def show(run: ReportedRun) -> None:
+    assert run.discovery
+    show_discovery(run.discovery)
+
+
 def lines_of(run: ReportedRun, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    show_discovery(run.result)
+    show(run)
     return capsys.readouterr().err.splitlines()
 
 
@@ -52,7 +60,8 @@ def test_a_race_that_another_order_won_does_not_contradict_the_verdict(
     capsys: pytest.CaptureFixture[str], verdict: str
 ) -> None:
     run = judged(verdict, tied_orders=[[1, 2, 0]])
-    assert run.result["race"][0]["order"] != run.result["order"]
+    assert run.outcome
+    assert run.outcome.ranking[0].order != run.order
     for shown in (run, explored(run), of_an_earlier_version(run), of_an_earlier_version(known_run_judged(verdict))):
         lines = lines_of(shown, capsys)
         assert lines[0].startswith(f"{verdict}: ")
@@ -63,7 +72,7 @@ def test_a_race_that_another_order_won_does_not_contradict_the_verdict(
 def known_run_judged(verdict: str) -> ReportedRun:
     """As earlier versions had it: the winner of the race was the order of the result, whatever the verdict."""
     run = known_run()
-    proposed = run.result["proposed"]
+    proposed = result_of(run)["proposed"]
     return with_result(run, proposed={**proposed, "details": {**proposed["details"], "verdict": verdict}})
 
 
@@ -74,12 +83,13 @@ def test_an_earlier_result_says_which_order_it_holds(capsys: pytest.CaptureFixtu
 
 def test_the_race_is_named_where_it_decided(capsys: pytest.CaptureFixture[str]) -> None:
     run = judged("order found")
-    proposals = [{"order": [0, 2, 1]}]
-    other = with_result(run, proposed={**run.result["proposed"], "proposals": proposals}, tied_orders=[[0, 1, 2]])
+    proposed = result_of(run)["proposed"]
+    proposed["proposals"][0] |= {"order": [0, 2, 1], "order_in_true_indices": [2, 1, 0]}
+    other = with_result(run, proposed=proposed, tied_orders=[[0, 1, 2]])
     said = lines_of(other, capsys)
-    assert "the race preferred it to the order that the search put first" in said
+    assert "the race preferred it to the first proposal of the search" in said
     assert "the race could not separate it from these: 2 0 1" in said
-    searched = with_result(run, race=run.result["race"][::-1], proposed=other.result["proposed"])
+    searched = with_result(run, race=result_of(run)["race"][::-1], proposed=proposed)
     assert "race" not in " ".join(lines_of(searched, capsys)).replace("time: propose 4.0 s, race 5.0 s", "")
 
 
@@ -96,9 +106,8 @@ def test_the_given_order_repaired(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_order_by_the_users_names(capsys: pytest.CaptureFixture[str]) -> None:
     run = judged("order found", target_names=["speed", "mass", "force"], input_names=["m/s", "kg"])
-    result = {name: value for name, value in run.result.items() if name not in ("order_in_true_indices", "cost_ratio")}
-    rows = [{name: value for name, value in row.items() if name != "cost_ratio"} for row in result["race"]]
-    show_discovery({**result, "race": rows})
+    result = {name: value for name, value in result_of(run).items() if name != "order_in_true_indices"}
+    show(of_result(run, result))
     said = capsys.readouterr().err
     assert said.startswith("order found: 1 2 0, by name: mass force speed\n")
     assert "  mass <- m/s\n  force <- mass\n  speed <- kg, force\n" in said
@@ -107,23 +116,23 @@ def test_the_order_by_the_users_names(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     ("dependencies", "recipe", "evidence"),
     [
-        (COUNTED, "y2 <- x1, y1", "counted: 3 of 3 targets determined, 99,639 or more pairs of samples each, "
+        (MINED, "y2 <- x1, y1", "mined: 3 of 3 targets determined, 99,639 or more pairs of samples each, "
          "no counterexample"),
-        ([BY_MODEL, *COUNTED[1:]], "y2 <- x1, y1", "counted: 2 of 3 targets determined, 99,639 or more pairs of "
+        ([BY_MODEL, *MINED[1:]], "y2 <- x1, y1", "mined: 2 of 3 targets determined, 99,639 or more pairs of "
          "samples each, no counterexample; 1 target by a trained model"),
-        ([UNDETERMINED, *COUNTED[1:]], "y2 <- not determined by other tokens", "counted: 2 of 3 targets determined, "
+        ([UNDETERMINED, *MINED[1:]], "y2 <- not determined by other tokens", "mined: 2 of 3 targets determined, "
          "99,639 or more pairs of samples each, no counterexample; 1 target not determined"),
-        ([{**row, "pairs": 1000, "violations": 98} for row in COUNTED], "y2 <- x1, y1", "counted: 3 of 3 targets "
+        ([{**row, "pairs": 1000, "violations": 98} for row in MINED], "y2 <- x1, y1", "mined: 3 of 3 targets "
          "determined, 1,000 or more pairs of samples each, 9.8 % of the pairs differ (noise)"),
-        ([{**COUNTED[0], "violations": 2}, *COUNTED[1:]], "y2 <- x1, y1", "counted: 3 of 3 targets determined, "
+        ([{**MINED[0], "violations": 2}, *MINED[1:]], "y2 <- x1, y1", "mined: 3 of 3 targets determined, "
          "99,639 or more pairs of samples each, 2 of 319,278 pairs differ (noise)"),
-        ([dependency(0, [], []), *COUNTED[1:]], "y2 <- nothing: constant", "counted: 3 of 3 targets determined, "
+        ([dependency(0, [], []), *MINED[1:]], "y2 <- nothing: constant", "mined: 3 of 3 targets determined, "
          "99,639 or more pairs of samples each, no counterexample"),
-        ([dependency(0, [0, 1, 2, 3], [2, 1], pointer=True), *COUNTED[1:]], "y2 <- one of x0-x3, chosen by y1, y0",
-         "counted: 3 of 3 targets determined, 99,639 or more pairs of samples each, no counterexample"),
+        ([dependency(0, [0, 1, 2, 3], [2, 1], pointer=True), *MINED[1:]], "y2 <- one of x0-x3, chosen by y1, y0",
+         "mined: 3 of 3 targets determined, 99,639 or more pairs of samples each, no counterexample"),
         ([{**BY_MODEL, "target": target} for target in range(3)], "y2 <- x1, y1", "3 targets by a trained model"),
     ],
-    ids=["counted", "in part by a model", "in part", "noise", "little noise", "constant", "pointer", "model"],
+    ids=["mined", "in part by a model", "in part", "noise", "little noise", "constant", "pointer", "model"],
 )  # fmt: skip
 @pytest.mark.parametrize("verdict", ["order found", "no order preferred", "not settled"])
 def test_the_recipe_and_its_evidence(
@@ -133,7 +142,8 @@ def test_the_recipe_and_its_evidence(
     run = judged(verdict, dependencies=dependencies)
     lines = lines_of(run, capsys)
     start = lines.index("computed from, in the order of emission:")
-    step = run.result["order"].index(0)
+    assert run.order
+    step = run.order.inverse()[0]
     assert lines[start + 1 + step] == f"  {recipe}"
     assert lines[start + 4] == evidence
 
@@ -146,8 +156,7 @@ def test_without_a_recipe(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_long_recipe_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
     targets = list(range(43))
     rows = [dependency(target, [target], [target - 1] if target else []) for target in targets]
-    run = explored(judged("order found", dependencies=rows, order=targets, order_in_true_indices=targets))
-    lines = lines_of(run, capsys)
+    lines = lines_of(of_many_targets(targets, rows), capsys)
     assert "  y39 <- x39, y38" in lines
     assert "  y40 <- x40, y39" not in lines
     assert "  ... 3 more in the report" in lines
@@ -167,29 +176,8 @@ def test_success_of_the_given_order_is_said_once(capsys: pytest.CaptureFixture[s
 
 
 def test_the_json_holds_the_findings_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
-    result = judged("no order preferred").result
+    result = result_of(judged("no order preferred"))
     emit_json(result)
     told = json.loads(capsys.readouterr().out)
     for name in ("verdict", "advice", "order", "order_in_names", "dependencies"):
         assert told[name] == result[name]
-
-
-def of_variables(capsys: pytest.CaptureFixture[str], **more: object) -> str:
-    details = {"verdict": "order found", "advice": "Good.", "variables": [[0, 2], [1, 3]]}
-    proposed = {"details": details, "proposals": [{"order": [0, 1, 2, 3]}]}
-    result = {"order": [3, 2, 1, 0], "given_order": [0, 1, 2, 3], "proposed": proposed, "seconds": {}, **more}
-    show_discovery(result)
-    return " ".join(capsys.readouterr().err.split())
-
-
-def test_variables_over_time_whatever_order_won(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "the targets are 2 variables over 2 times: y0 y2; y1 y3" in of_variables(capsys)
-
-
-def test_they_have_the_users_names(capsys: pytest.CaptureFixture[str]) -> None:
-    said = of_variables(capsys, target_names=["speed 1", "mass 1", "speed 2", "mass 2"])
-    assert "2 variables over 2 times: speed 1, speed 2; mass 1, mass 2" in said
-
-
-def test_of_a_task_they_are_true_indices(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "over 2 times: y3 y1; y2 y0" in of_variables(capsys, order_in_true_indices=[0, 1, 2, 3])

@@ -71,7 +71,7 @@ def test_bytes_in_a_column_of_text(tmp_path: Path) -> None:
 
 def test_parquet_is_no_stream(tmp_path: Path) -> None:
     for path in ("-", "data.parquet.gz"):
-        with pytest.raises(InputError, match="parquet is read from a plain file alone"):
+        with pytest.raises(InputError, match="parquet can only be read from an uncompressed file"):
             read_dataset(path, ReadOptions(format="parquet"))
 
 

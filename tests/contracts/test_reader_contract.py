@@ -88,7 +88,7 @@ def test_a_missing_column_is_named(case: Case, tmp_path: Path) -> None:
         assert "--target-column" in message
         assert str(path) in message
     else:
-        assert message.startswith("--target-column means nothing to the format")
+        assert message.startswith("--target-column does not apply to the format")
 
 
 @every_text
@@ -287,7 +287,7 @@ def test_ragged_rows_and_broken_quotes_of_a_table(tmp_path: Path) -> None:
         ({"split": "words"}, "--split 'words': expected one of whitespace, comma, character"),
         ({"separator": ""}, "--separator '': expected"),
         ({"separator": "\n"}, "--separator '\\n': expected"),
-        ({"separator": "|"}, "--separator means nothing to the format jsonl"),
+        ({"separator": "|"}, "--separator does not apply to the format jsonl"),
     ],
 )
 def test_wrong_options(options: dict[str, str], message: str, tmp_path: Path) -> None:

@@ -19,9 +19,18 @@ from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.models.routed import RoutedConfig
 from genorder.orders import Constraints, Order, cost_ratio
-from genorder.search import AnyOrder, Budget, Dependencies, GlobalLocal, Search, SearchResult, SoftPermutation
-from genorder.search.base import MOST_PROPOSALS
-from genorder.search.strategies import STRATEGIES, make_search
+from genorder.search import (
+    MOST_PROPOSALS,
+    STRATEGIES,
+    AnyOrder,
+    Budget,
+    Dependencies,
+    GlobalLocal,
+    Search,
+    SearchResult,
+    SoftPermutation,
+    make_search,
+)
 from genorder.store import Journal
 from genorder.tasks import make_task
 from genorder.training import TrainingConfig
@@ -125,7 +134,9 @@ def test_interrupted_and_continued_gives_the_same(search: Search, tmp_path: Path
         except Interrupted:
             interruptions += 1
             assert interruptions < 50
-    assert interruptions >= (1 if search.name == "dependencies" else 2)  # which trains only what counting leaves open
+    assert interruptions >= (
+        1 if search.name == "dependencies" else 2
+    )  # which trains for open targets only
     assert told(continued) == told(whole)
     assert not list((tmp_path / "parts").rglob("step-*"))
 
@@ -306,5 +317,5 @@ def test_relabelled_columns_give_an_order_as_good(tmp_path: Path, search: Search
     graph = make_task("square", "4").dependencies()
     for name, own in (("plain", Order.forward(4)), ("relabelled", columns)):
         result = propose(search, tmp_path / name, columns=own, samples=6000, any_order=LEARNING)
-        assert result.details["verdict"] == "order found"
+        assert result.details.verdict == "order found"
         assert cost_ratio(own.compose(result.proposals[0].order), graph) == 1.0

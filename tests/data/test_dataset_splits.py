@@ -64,9 +64,7 @@ def test_samples_are_shuffled() -> None:
     st.integers(1, 5),
     st.integers(0, 5),
 )
-def test_no_input_stands_in_two_splits(
-    samples: list[tuple[list[int], int]], validation: int, test: int, seed: int
-) -> None:
+def test_no_input_is_in_two_splits(samples: list[tuple[list[int], int]], validation: int, test: int, seed: int) -> None:
     dataset = SequenceDataset.from_sequences([x for x, _ in samples], [[y] for _, y in samples])
     try:
         splits = split_dataset(dataset, validation=validation, test=test, seed=seed)
@@ -141,8 +139,8 @@ def test_fingerprint_tells_the_splits_apart() -> None:
     assert Splits.of(first, second, second).fingerprint() != Splits.of(second, first, second).fingerprint()
 
 
-def test_splits_of_ones_own() -> None:
-    """None of the dataset is cut off for them, and none of their inputs is trained on."""
+def test_separate_datasets_become_splits() -> None:
+    """No samples of the dataset are cut off for them, and none of their inputs is in the training split."""
     dataset, validation, test = distinct(100), distinct(30), distinct(10)
     splits = split_dataset(dataset, validation=validation, test=test, seed=0)
     assert sizes(splits) == (70, 20, 10)
@@ -157,7 +155,7 @@ def test_splits_of_ones_own() -> None:
 
 
 def test_a_split_of_ones_own_may_hold_tokens_that_training_lacks() -> None:
-    """The vocabulary has them, in the same sequence as if all samples had come together."""
+    """The vocabulary contains them, with the same ids as if all samples were one dataset."""
     test = SequenceDataset.from_sequences([[1, 100], [2, 2], ["z", 2]], [[1], ["z"], ["z"]])
     dataset = distinct(20)
     assert unseen_tokens(test, dataset.vocabulary) == (["100", "z"], 3)
@@ -178,7 +176,7 @@ def test_a_split_of_ones_own_may_hold_tokens_that_training_lacks() -> None:
         (distinct(100).take(np.arange(0)), "the test split holds no samples"),
     ],
 )
-def test_splits_of_ones_own_that_do_not_fit(own: SequenceDataset, message: str) -> None:
+def test_separate_splits_that_do_not_match_are_refused(own: SequenceDataset, message: str) -> None:
     with pytest.raises(InputError, match=message):
         split_dataset(distinct(100), validation=5, test=own, seed=0)
 

@@ -22,7 +22,7 @@ print(json.dumps([len(dataset), int(dataset.inputs.offsets[-1]), int(dataset.tar
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a program's peak memory there")
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux shows a program's peak memory there")
 def test_a_million_samples_load_in_less_than_a_gigabyte(tmp_path: Path) -> None:
     path = tmp_path / "large.jsonl"
     rng = np.random.default_rng(0)

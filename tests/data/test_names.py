@@ -1,4 +1,4 @@
-"""Names of places: from options, from files, from programs; and tables that name them by their header."""
+"""Names of positions from options, files, programs and the headers of tables."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from genorder.data import Names, ReadOptions, given_names, parse_names, read_dataset, split_dataset
+from genorder.data import Names, ReadOptions, names_from_lists, parse_names, read_dataset, split_dataset
 from genorder.data.dataset import share_vocabulary
 from genorder.errors import InputError
 
@@ -42,7 +42,7 @@ def test_names_of_a_file(tmp_path: Path) -> None:
     file.write_bytes("\ufeffa,b\r\nsea level\n\u2028\x0bü\n".encode())
     assert parse_names(f"@{file}") == ("a,b", "sea level", "ü")
     file.write_bytes(b"\xff")
-    with pytest.raises(InputError, match="expected a name on each line, in UTF-8"):
+    with pytest.raises(InputError, match="expected one name per line, in UTF-8"):
         parse_names(f"@{file}")
     with pytest.raises(InputError, match="cannot read absent: No such file"):
         parse_names("@absent")
@@ -51,10 +51,10 @@ def test_names_of_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (Names(targets=("a", "b")), "2 target names were given; the data has 3 targets: give one for each"),
-        (Names(inputs=("a",)), "1 input names were given; the data has 2 inputs: give one for each"),
-        (Names(targets=("a", " ", "b")), "target name 1 is empty; expected a text"),
-        (Names(targets=("a", "b", "a")), "the target name 'a' is given twice; expected a name of its own for each"),
+        (Names(targets=("a", "b")), "received 2 target names; the data has 3 targets: give one name for each"),
+        (Names(inputs=("a",)), "received 1 input names; the data has 2 inputs: give one name for each"),
+        (Names(targets=("a", " ", "b")), "target name 1 is empty; expected text"),
+        (Names(targets=("a", "b", "a")), "the target name 'a' occurs twice; expected distinct names"),
     ],
 )
 def test_wrong_names(names: Names, message: str) -> None:
@@ -64,9 +64,9 @@ def test_wrong_names(names: Names, message: str) -> None:
 
 
 @pytest.mark.parametrize("names", ["abc", [1, 2], {"a": 1}, 3])
-def test_a_program_gives_lists(names: Any) -> None:
-    with pytest.raises(InputError, match=r"target_names are .*; expected a list of texts"):
-        given_names(None, names)
+def test_names_from_a_program_are_lists(names: Any) -> None:
+    with pytest.raises(InputError, match=r"target_names are .*; expected a list of strings"):
+        names_from_lists(None, names)
 
 
 @pytest.mark.parametrize("write", [write_csv, write_parquet])
@@ -81,7 +81,7 @@ def test_a_column_for_each_token(write: Any, tmp_path: Path) -> None:
     assert dataset.fingerprint() == read_dataset(path, WIDE).fingerprint()
 
 
-def test_columns_may_be_named_in_any_sequence(tmp_path: Path) -> None:
+def test_columns_may_be_named_in_any_order(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "wide.csv")
     dataset = read_dataset(path, ReadOptions(input_column="x1", target_column="up, x0..x1,sea level"))
     assert dataset.names == Names(targets=("up", "x0", "x1", "sea level"))
@@ -94,7 +94,7 @@ def test_keys_of_json_lines(tmp_path: Path) -> None:
     dataset = read_dataset(path, ReadOptions(input_column="a,b", target_column="c,b"))
     assert dataset.names == Names(("a", "b"), ("c", "b"))
     assert (dataset.input(2), dataset.target(2)) == (["2", "4"], ["d", "4"])
-    with pytest.raises(InputError, match=r"'b\.\.c' is a range, which only tables have; name all by commas"):
+    with pytest.raises(InputError, match=r"'b\.\.c' is a range, which only tables have; list all names"):
         read_dataset(path, ReadOptions(input_column="a,b", target_column="b..c"))
     with path.open("a") as file:
         file.write('{"a": 1, "b": null, "c": 3}\n')
@@ -116,7 +116,7 @@ def test_empty_cells_end_a_sequence(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("x1..x0", "'x1..x0' runs against the sequence of the columns; turn it round"),
+        ("x1..x0", "'x1..x0' is a range in reverse column order; swap its ends"),
         ("x0,x0..x1", "names a column twice; expected each once"),
         ("x0..nonsense", "no 'x0..nonsense' among the columns"),
         ("x0,", "no 'x0,' among the columns"),
@@ -128,7 +128,7 @@ def test_wrong_columns(columns: str, message: str, tmp_path: Path) -> None:
     assert message in str(refused.value)
 
 
-def test_a_column_of_that_very_name_comes_first(tmp_path: Path) -> None:
+def test_a_column_with_exactly_that_name_comes_first(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "wide.csv")
     dataset = read_dataset(path, ReadOptions(input_column="x0", target_column="y,z"))
     assert not dataset.names

@@ -6,7 +6,8 @@ import torch
 from numpy.typing import NDArray
 
 from genorder.data import EncodedDataset, encode
-from genorder.dependencies.mining import Mined, MiningConfig, mine_dependencies
+from genorder.dependencies.graph import FunctionalDependencies
+from genorder.dependencies.mining import MiningConfig, mine_dependencies
 from genorder.dependencies.samples import SampleTable
 from genorder.orders import Order, cost_ratio
 from genorder.tasks import make_task, task_splits
@@ -15,11 +16,11 @@ from made_data import encoded
 Table = NDArray[np.int64]
 
 
-def mined(train: EncodedDataset, seed: int = 0) -> Mined:
+def mined(train: EncodedDataset, seed: int = 0) -> FunctionalDependencies:
     return mine_dependencies(train, MiningConfig(), seed=seed)
 
 
-def positions_of(result: Mined) -> dict[int, tuple[int, ...]]:
+def positions_of(result: FunctionalDependencies) -> dict[int, tuple[int, ...]]:
     return {target: one.positions for target, one in result.determinants.items()}
 
 
@@ -27,7 +28,7 @@ def draw(samples: int, width: int, tokens: int = 7, seed: int = 0) -> Table:
     return np.random.default_rng(seed).integers(tokens, size=(samples, width))
 
 
-def of_task(spec: str, length: int | str | None, samples: int = 20_000) -> tuple[Mined, float]:
+def of_task(spec: str, length: int | str | None, samples: int = 20_000) -> tuple[FunctionalDependencies, float]:
     data = task_splits(make_task(spec, length), train=samples, validation=2, test=2, hidden_order_seed=3)
     splits = data.splits
     result = mined(encode(splits.train, input_width=splits.input_width, target_width=splits.target_width))
@@ -36,7 +37,7 @@ def of_task(spec: str, length: int | str | None, samples: int = 20_000) -> tuple
     return result, cost_ratio(Order((*result.determinants, *result.open)), graph)
 
 
-# -- what is counted
+# -- counts of pairs
 
 
 @pytest.mark.parametrize("seed", range(3))

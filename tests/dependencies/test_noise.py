@@ -49,13 +49,13 @@ def test_impure_groups_are_not_called_noise() -> None:
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.1])
-def test_what_noise_explains_is_close_to_what_is_counted(noise: float) -> None:
+def test_what_noise_explains_is_close_to_the_measured_rate(noise: float) -> None:
     """For the positions that each target is computed from: the inputs 0 to 3, and targets from position 7 on."""
     table = table_of(*gates(noise))
     for target, positions in enumerate([(0, 1), (2, 7), (3, 8)]):
         expected, excess = expected_violations(table, positions, target, noise)
-        counted = table.count(positions, target).violation_rate
-        assert counted == pytest.approx(expected, rel=0.12)
+        measured = table.count(positions, target).violation_rate
+        assert measured == pytest.approx(expected, rel=0.12)
         assert excess == pytest.approx(0, abs=1e-3)
 
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from typing import Any
 
@@ -7,11 +8,10 @@ import torch
 from evaluation_helpers import encode_whole, generate_plainly, overfitted, random_dataset, random_model
 from torch import Tensor
 
-from genorder.data import Batch, EncodedDataset, SequenceDataset
+from genorder.data import EncodedDataset, SequenceDataset
 from genorder.data.encoding import EOS, SEP
 from genorder.evaluation import evaluate, generate_greedily, success
 from genorder.models import GPT
-from genorder.models.losses import target_logits
 from genorder.orders import Order
 
 
@@ -115,11 +115,9 @@ def test_success_comes_from_generation_alone(monkeypatch: pytest.MonkeyPatch) ->
     assert spoiled.error_rate_by_target == [1.0] * 4
     assert spoiled.eos_error_rate == 0
 
-    def reversed_logits(model: GPT, batch: Batch) -> Tensor:
-        return -target_logits(model, batch)
-
+    target_logits = GPT.target_logits
     with monkeypatch.context() as changed:
-        changed.setattr(success, "target_logits", reversed_logits)
+        changed.setattr(GPT, "target_logits", lambda model, batch: -target_logits(model, batch))
         spoiled = evaluate(model, encoded, order)
     assert (spoiled.success_rate, spoiled.teacher_forced_match_rate) == (1, 0)
     assert spoiled.loss > 1
@@ -153,8 +151,10 @@ def test_one_wrong_token_or_a_missing_end_is_a_failure(monkeypatch: pytest.Monke
 def test_result_can_be_written_as_json() -> None:
     encoded = encode_whole(random_dataset(5, fixed=False))
     model = random_model(encoded.model_vocabulary, 8)
-    text = json.dumps(evaluate(model, encoded, Order.forward(4)).to_dict(), allow_nan=False)
+    found = evaluate(model, encoded, Order.forward(4))
+    text = json.dumps(found.to_dict(), allow_nan=False)
     assert json.loads(text)["samples"] == 5
+    assert success.Evaluation.from_dict(json.loads(text)) == dataclasses.replace(found, examples=[])
 
 
 @pytest.mark.parametrize("fixed", [True, False])
@@ -178,12 +178,13 @@ def test_examples_are_the_first_wrong_and_the_first_right_samples(fixed: bool, b
         expected[right].append({"row": row, "right": right, **lengths, **tokens})
     assert len(expected[True]) > 3
     assert len(expected[False]) > 5
-    assert found.examples_in(dataset.vocabulary.tokens) == [*expected[False][:5], *expected[True][:3]]
+    examples = [example.to_dict() for example in found.decoded_examples(dataset.vocabulary.tokens)]
+    assert examples == [*expected[False][:5], *expected[True][:3]]
     assert round(found.success_rate * 40) == len(expected[True])
 
 
 def test_examples_of_long_samples_are_cut() -> None:
-    shown = success.Example(row=0, inputs=[3] * 999, expected=[3, 2], generated=[4, 2]).to_dict(("a", "b"))
-    assert (len(shown["input"]), shown["expected"], shown["generated"]) == (256, ["a", "<eos>"], ["b", "<eos>"])
-    assert (shown["input_length"], shown["length"]) == (999, 1)
-    assert shown["right"] is False
+    decoded = success.Example(row=0, inputs=[3] * 999, expected=[3, 2], generated=[4, 2]).decoded(("a", "b"))
+    assert (len(decoded.input), decoded.expected, decoded.generated) == (256, ["a", "<eos>"], ["b", "<eos>"])
+    assert (decoded.input_length, decoded.length, decoded.right) == (999, 1, False)
+    assert success.DecodedExample.from_dict(decoded.to_dict()) == decoded

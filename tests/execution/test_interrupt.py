@@ -23,7 +23,7 @@ def send(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_first_signal_asks(number: signal.Signals) -> None:
+def test_first_signal_sets_the_request(number: signal.Signals) -> None:
     with StopRequest() as stop:
         assert not stop.requested
         send(number)
@@ -31,7 +31,7 @@ def test_first_signal_asks(number: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("first", SIGNALS)
-def test_second_interrupt_is_at_once(first: signal.Signals) -> None:
+def test_second_interrupt_raises_at_once(first: signal.Signals) -> None:
     with StopRequest() as stop:
         send(first)
         with pytest.raises(KeyboardInterrupt):
@@ -40,21 +40,21 @@ def test_second_interrupt_is_at_once(first: signal.Signals) -> None:
 
 
 @pytest.mark.parametrize("first", SIGNALS)
-def test_termination_after_a_signal_stays_polite(first: signal.Signals) -> None:
+def test_termination_after_a_signal_does_not_raise(first: signal.Signals) -> None:
     with StopRequest() as stop:
         send(first)
         send(signal.SIGTERM)
         assert stop.requested
 
 
-def test_other_signals_are_left_alone() -> None:
+def test_other_signals_keep_their_handlers() -> None:
     before = signal.getsignal(signal.SIGUSR1)
     with StopRequest():
         assert signal.getsignal(signal.SIGUSR1) is before
 
 
 @pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
-def test_handlers_are_put_back(error: type[BaseException] | None) -> None:
+def test_handlers_are_restored(error: type[BaseException] | None) -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     try:
         with StopRequest():

@@ -27,14 +27,14 @@ def pretend(monkeypatch: pytest.MonkeyPatch, *, cuda: bool, mps: bool) -> None:
     ("cuda", "mps", "expected"),
     [(True, True, "cuda"), (True, False, "cuda"), (False, True, "mps"), (False, False, "cpu")],
 )
-def test_auto_takes_the_fastest_there_is(monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str) -> None:
+def test_auto_takes_the_fastest_device(monkeypatch: pytest.MonkeyPatch, cuda: bool, mps: bool, expected: str) -> None:
     pretend(monkeypatch, cuda=cuda, mps=mps)
     assert choose_device("auto").type == expected
     assert choose_device("cpu").type == "cpu"
 
 
 @pytest.mark.parametrize("name", ["cuda", "mps"])
-def test_device_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_an_unavailable_device_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     pretend(monkeypatch, cuda=name != "cuda", mps=name != "mps")
     there = "mps" if name == "cuda" else "cuda"
     with pytest.raises(InputError, match=f"^--device {name}: .* no such device; there is: cpu, {there}$"):
@@ -54,7 +54,7 @@ def test_threads_are_set(restored_threads: None) -> None:
 
 
 @pytest.mark.parametrize("threads", [0, -1, 1_000_000])
-def test_senseless_threads_are_refused(restored_threads: None, threads: int) -> None:
+def test_invalid_threads_are_refused(restored_threads: None, threads: int) -> None:
     torch.set_num_threads(1)
     with pytest.raises(InputError, match=f"--threads {threads}: expected a number from 1 to {4 * affinity()} "):
         set_threads(threads)
@@ -65,7 +65,7 @@ def affinity() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def test_description_is_for_json_and_names_what_matters(restored_threads: None) -> None:
+def test_description_is_json_and_names_versions_and_hardware(restored_threads: None) -> None:
     torch.set_num_threads(2)
     described = json.loads(json.dumps(describe_machine()))
     assert described["threads"] == 2
@@ -86,8 +86,8 @@ def test_denormals_are_zero_in_the_block_only() -> None:
     assert (tiny * 1.5).all()
 
 
-def test_all_threads_take_denormals_for_zero() -> None:
-    """In a fresh process, whose only thread keeps to what it did outside of the block."""
+def test_all_threads_flush_denormals() -> None:
+    """In a fresh process, because a thread keeps the denormal mode of its start."""
     script = """
 import torch
 from genorder.execution import flushing_denormals, set_threads

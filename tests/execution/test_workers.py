@@ -22,8 +22,22 @@ def _threads_as_before() -> Iterator[None]:
     assert torch.get_num_threads() == before
 
 
+@pytest.fixture(scope="module")
+def two_workers() -> Iterator[Workers]:
+    """Processes that several tests share, because starting one takes a second."""
+    with Workers(2, 1) as pool:
+        yield pool
+
+
+@pytest.fixture(params=[1, 2])
+def pool(request: pytest.FixtureRequest) -> Workers:
+    """This process alone, or two worker processes."""
+    shared: Workers = Workers(1, 1) if request.param == 1 else request.getfixturevalue("two_workers")
+    return shared
+
+
 def gone(process: int, patience: float = 10.0) -> bool:
-    """Within the patience; a process that ended is there until its parent has waited for it."""
+    """Whether the process ends in time; an ended process exists until its parent has waited for it."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -41,14 +55,13 @@ def mapped(
         return list(pool.map(work, jobs, stop=stop))
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
-def test_the_same_results_whatever_the_number_of_workers(workers: int) -> None:
+def test_the_same_results_whatever_the_number_of_workers(pool: Workers) -> None:
     jobs = [5, 0, 3, 3, -2, 7, 1]
-    found = dict(mapped(worker_jobs.square, jobs, workers=workers))
+    found = dict(pool.map(worker_jobs.square, jobs))
     assert found == {index: number * number for index, number in enumerate(jobs)}
 
 
-def test_one_worker_takes_jobs_in_their_sequence() -> None:
+def test_one_worker_takes_jobs_in_order() -> None:
     assert mapped(worker_jobs.square, [3, 1, 2], workers=1) == [(0, 9), (1, 1), (2, 4)]
 
 
@@ -73,50 +86,41 @@ def test_workers_are_processes_with_their_own_threads_that_end_with_the_block() 
     assert all(gone(process) for process in processes)
 
 
-def test_the_same_processes_do_a_second_map() -> None:
+def test_a_later_map_uses_the_same_processes_and_adds_some_for_more_jobs() -> None:
     with Workers(2, 1) as pool:
-        first, second = (
-            {process for _, (_, process) in pool.map(worker_jobs.threads_and_process, [0.0] * jobs)} for jobs in (6, 4)
+        alone, both, later = (
+            {process for _, (_, process) in pool.map(worker_jobs.threads_and_process, [0.0] * jobs)}
+            for jobs in (1, 2, 4)
         )
         assert dict(pool.map(worker_jobs.square, [3, 4])) == {0: 9, 1: 16}
-    assert second <= first
-    assert len(first) <= 2
-
-
-def test_a_map_that_was_given_up_does_not_answer_the_next() -> None:
-    with Workers(2, 1) as pool:
-        given_up = pool.map(worker_jobs.square, [1, 2, 3, 4])
-        next(given_up)
-        given_up.close()  # type: ignore[attr-defined]
-        assert dict(pool.map(worker_jobs.square, [10, 20, 30])) == {0: 100, 1: 400, 2: 900}
-
-
-def test_processes_are_added_when_a_later_map_has_more_jobs() -> None:
-    with Workers(2, 1) as pool:
-        ((_, (_, alone)),) = pool.map(worker_jobs.threads_and_process, [0.0])
-        both = {process for _, (_, process) in pool.map(worker_jobs.threads_and_process, [0.0, 0.0])}
-    assert alone in both
+    assert alone < both
     assert len(both) == 2
+    assert later <= both
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_what_a_job_reports_is_told_in_its_sequence_before_its_result(workers: int) -> None:
-    jobs, told = [3, 0, 2, 1], list[tuple[int, Any]]()
-    with Workers(workers, 1) as pool:
-        for index, result in pool.map(
-            worker_jobs.count_up_to, jobs, on_report=lambda index, value: told.append((index, value))
-        ):
-            assert [value for job, value in told if job == index] == list(range(1, result + 1))
-    assert sorted(told) == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2), (3, 1)]
+def test_an_abandoned_map_does_not_affect_the_next(two_workers: Workers) -> None:
+    abandoned = two_workers.map(worker_jobs.square, [1, 2, 3, 4])
+    next(abandoned)
+    abandoned.close()  # type: ignore[attr-defined]
+    assert dict(two_workers.map(worker_jobs.square, [10, 20, 30])) == {0: 100, 1: 400, 2: 900}
 
 
-def test_a_job_in_this_process_is_given_the_stop_request() -> None:
-    def given(job: None, *, report: Any, stop: StopRequest | None) -> StopRequest | None:
+def test_reports_of_a_job_arrive_in_order_before_its_result(pool: Workers) -> None:
+    jobs, reported = [3, 0, 2, 1], list[tuple[int, Any]]()
+    for index, result in pool.map(
+        worker_jobs.count_up_to, jobs, on_report=lambda index, value: reported.append((index, value))
+    ):
+        assert [value for job, value in reported if job == index] == list(range(1, result + 1))
+    assert sorted(reported) == [(0, 1), (0, 2), (0, 3), (2, 1), (2, 2), (3, 1)]
+
+
+def test_a_job_in_this_process_receives_the_stop_request() -> None:
+    def received_stop(job: None, *, report: Any, stop: StopRequest | None) -> StopRequest | None:
         return stop
 
     stop = StopRequest()
     with Workers(1, 1) as pool:
-        ((_, received),) = pool.map(given, [None], stop=stop)
+        ((_, received),) = pool.map(received_stop, [None], stop=stop)
     assert received is stop
 
 
@@ -132,7 +136,7 @@ def test_a_worker_killed_while_idle_is_replaced() -> None:
     with Workers(2, 1) as pool:
         results = pool.map(worker_jobs.threads_and_process, [0.0, 0.0, 0.0])
         found = dict([next(results)])
-        # It has answered, and stands idle until the next result is asked for.
+        # This worker has returned its result, and is idle until the next result is requested.
         os.kill(next(iter(found.values()))[1], signal.SIGKILL)
         time.sleep(0.3)  # until its end of the pipe is closed
         found.update(results)
@@ -141,11 +145,10 @@ def test_a_worker_killed_while_idle_is_replaced() -> None:
 
 def test_a_worker_killed_between_two_maps_is_replaced() -> None:
     with Workers(2, 1) as pool:
-        for _, (_, process) in list(pool.map(worker_jobs.threads_and_process, [0.0, 0.0])):
-            if not gone(process, 0.0):
-                os.kill(process, signal.SIGKILL)
+        ((_, (_, process)),) = pool.map(worker_jobs.threads_and_process, [0.0])
+        os.kill(process, signal.SIGKILL)
         time.sleep(0.3)
-        assert dict(pool.map(worker_jobs.square, [1, 2, 3])) == {0: 1, 1: 4, 2: 9}
+        assert dict(pool.map(worker_jobs.square, [3])) == {0: 9}
 
 
 def test_a_job_that_always_kills_its_worker_fails_the_run(tmp_path: Path) -> None:
@@ -155,20 +158,19 @@ def test_a_job_that_always_kills_its_worker_fails_the_run(tmp_path: Path) -> Non
     assert marker.read_text() == "xxx"
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_an_input_error_stays_one(workers: int) -> None:
+def test_an_input_error_stays_one(pool: Workers) -> None:
     with pytest.raises(InputError, match=r"^entry 3 is broken$"):
-        mapped(worker_jobs.fail, ["input"], workers=workers)
+        list(pool.map(worker_jobs.fail, ["input"]))
 
 
-def test_what_else_a_job_raises_is_told() -> None:
+def test_other_errors_of_a_job_are_reported(two_workers: Workers) -> None:
     with pytest.raises(ZeroDivisionError):
         mapped(worker_jobs.fail, ["none", "other"], workers=1)
     with pytest.raises(GenorderError, match=r"a worker failed: ZeroDivisionError: division by zero$"):
-        mapped(worker_jobs.fail, ["other"], workers=2)
+        list(two_workers.map(worker_jobs.fail, ["other"]))
 
 
-def test_a_stop_is_heeded_between_jobs() -> None:
+def test_a_stop_takes_effect_between_jobs() -> None:
     stop = StopRequest()
     with Workers(1, 1) as pool:
         results = pool.map(worker_jobs.square, [1, 2, 3], stop=stop)
@@ -188,7 +190,7 @@ def test_a_stop_before_the_first_job(tmp_path: Path, workers: int) -> None:
     assert not marker.exists()
 
 
-def test_a_stop_ends_workers_in_the_midst_of_their_jobs(tmp_path: Path) -> None:
+def test_a_stop_ends_workers_during_their_jobs(tmp_path: Path) -> None:
     marker = tmp_path / "marker"
 
     class WhenStarted:
@@ -205,7 +207,7 @@ def test_a_stop_ends_workers_in_the_midst_of_their_jobs(tmp_path: Path) -> None:
 
 
 def test_a_program_without_a_guard_runs_once(tmp_path: Path) -> None:
-    """Fresh processes import the main program to find what it defines; nothing of ours is defined there."""
+    """Python imports the main program in a fresh process; the workers here must not."""
     program = tmp_path / "program.py"
     program.write_text(
         "import worker_jobs\n"

@@ -1,4 +1,4 @@
-"""What worker processes are made to do in tests: they import this by name."""
+"""Jobs for worker processes in tests; a module, so that they can be imported by name."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ def square(number: int, *, report: Report, stop: StopRequest | None) -> int:
 
 
 def count_up_to(number: int, *, report: Report, stop: StopRequest | None) -> int:
-    """Tells every number on the way."""
+    """Reports every number on the way."""
     for reached in range(1, number + 1):
         report(reached)
     return number
@@ -32,7 +32,7 @@ def threads_and_process(pause: float, *, report: Report, stop: StopRequest | Non
 
 
 def die_once(job: tuple[int, str], *, report: Report, stop: StopRequest | None) -> int:
-    """The job with a marker kills its worker unless it finds that it has done so before."""
+    """The job with a marker kills its worker at its first attempt."""
     number, marker = job
     if marker and not Path(marker).exists():
         Path(marker).write_text("was here")

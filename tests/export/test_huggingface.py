@@ -14,8 +14,7 @@ from genorder.evaluation import evaluate, predict
 from genorder.export import export_run
 from genorder.export.tokenizer import word_of
 from genorder.models import GPT, GPTConfig, SavedModel, load_model
-from genorder.models.gpt2_folder import gpt2_files
-from genorder.models.gpt2_weights import from_gpt2, to_gpt2
+from genorder.models.gpt2 import from_gpt2, gpt2_files, to_gpt2
 from genorder.orders import Order
 from genorder.runs import read_finished_run
 from genorder.seeding import torch_generator

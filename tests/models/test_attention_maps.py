@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from genorder.models import GPT, GPTConfig
-from genorder.models.attention_maps import attention_weights, trace_attention
+from genorder.models.gpt import attention_weights, trace_attention
 from genorder.seeding import torch_generator
 
 VOCABULARY, POSITIONS = 11, 9

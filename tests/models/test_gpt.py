@@ -10,8 +10,8 @@ from torch import Tensor
 from genorder.data import Batch
 from genorder.data.encoding import EOS, IGNORED
 from genorder.models import GPT, GPTConfig
-from genorder.models.gpt2_weights import to_gpt2
-from genorder.models.losses import mean_loss, target_logits, target_losses, token_losses
+from genorder.models.gpt2 import to_gpt2
+from genorder.models.losses import mean_loss, target_losses, token_losses
 from genorder.seeding import torch_generator
 
 VOCABULARY, POSITIONS = 13, 12
@@ -97,7 +97,7 @@ def test_losses_and_gradients_equal_those_of_the_full_computation(size: tuple[in
     expected_loss = F.cross_entropy(full, batch.labels_BQ.flatten(), ignore_index=IGNORED)
     expected = torch.autograd.grad(expected_loss, list(model.parameters()))
 
-    logits = target_logits(model, batch).flatten(0, 1)
+    logits = model.target_logits(batch).flatten(0, 1)
     loss = F.cross_entropy(logits, batch.labels_BQ.flatten(), ignore_index=IGNORED)
     torch.testing.assert_close(loss, expected_loss, rtol=1e-10, atol=0)
     for (name, _), gradient, wanted in zip(
@@ -117,7 +117,7 @@ def test_losses_and_gradients_equal_those_of_the_full_computation(size: tuple[in
 def test_token_losses_are_those_of_each_prediction() -> None:
     model, batch = make(2, 2, 8, 16), random_batch(inputs=3, targets=4)
     with torch.no_grad():
-        logits = target_logits(model, batch)
+        logits = model.target_logits(batch)
         losses = token_losses(logits, batch)
         logarithms = logits.log_softmax(dim=-1)
         assert losses.shape == batch.labels_BQ.shape
@@ -157,9 +157,9 @@ def test_later_tokens_never_change_earlier_logits() -> None:
 
 
 @pytest.mark.parametrize("layers", [1, 2, 8])
-@pytest.mark.parametrize(("initialisation", "usual"), [("gpt2", 0.02), ("fan_in", 0.125)])
+@pytest.mark.parametrize(("initialisation", "expected"), [("gpt2", 0.02), ("fan_in", 0.125)])
 def test_initial_weights_have_their_statistics(
-    layers: int, initialisation: Literal["gpt2", "fan_in"], usual: float
+    layers: int, initialisation: Literal["gpt2", "fan_in"], expected: float
 ) -> None:
     config = GPTConfig(layers=layers, heads=4, width=64, feedforward=256, initialisation=initialisation)
     model = GPT(config, vocabulary=100, positions=70, rng=torch_generator(0))
@@ -172,7 +172,7 @@ def test_initial_weights_have_their_statistics(
         else:
             residual = name.endswith(("attention_out.weight", "contract.weight"))
             seen.add(residual)
-            deviation = usual / math.sqrt(2 * layers) if residual else usual
+            deviation = expected / math.sqrt(2 * layers) if residual else expected
             assert float(parameter.std()) == pytest.approx(deviation, rel=0.06), name
             assert abs(float(parameter.mean())) < 5 * deviation / math.sqrt(parameter.numel()), name
     assert seen == {True, False}

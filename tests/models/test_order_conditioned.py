@@ -1,4 +1,4 @@
-"""The GPT that is told which target comes next."""
+"""The GPT that receives the index of the target that comes next."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,6 @@ from profiling_helpers import all_orders, random_data, random_model, relu_splits
 
 from genorder.data import EncodedDataset, arrange
 from genorder.models import GPTConfig, OrderConditionedGPT, fresh_order_conditioned_gpt
-from genorder.models.losses import target_logits
 from genorder.orders import Order, cost_ratio
 from genorder.profiling import ProfilerConfig, exact_scores, plain_scores, profile_orders
 from genorder.seeding import torch_generator
@@ -16,7 +15,9 @@ from genorder.tasks import make_task
 from genorder.training import TrainingConfig
 
 
-def told_model(encoded: EncodedDataset, *, layers: int = 1, heads: int = 2, scale: float = 0.5) -> OrderConditionedGPT:
+def conditioned_model(
+    encoded: EncodedDataset, *, layers: int = 1, heads: int = 2, scale: float = 0.5
+) -> OrderConditionedGPT:
     gpt = random_model(encoded, layers=layers, heads=heads)
     rng = torch_generator(1)
     model = OrderConditionedGPT(gpt, targets=encoded.target_width, rng=rng)
@@ -30,7 +31,7 @@ def told_model(encoded: EncodedDataset, *, layers: int = 1, heads: int = 2, scal
 @pytest.mark.parametrize(("layers", "heads"), [(1, 1), (1, 4), (2, 2), (3, 8)])
 def test_shared_prefixes_equal_the_plain_way(layers: int, heads: int, fixed: bool) -> None:
     encoded = random_data(40, fixed=fixed)
-    model = told_model(encoded, layers=layers, heads=heads)
+    model = conditioned_model(encoded, layers=layers, heads=heads)
     orders = all_orders(4)
     exact, plain = exact_scores(model, encoded, orders), plain_scores(model, encoded, orders)
     assert_allclose(exact.losses_CN, plain.losses_CN, rtol=0, atol=1e-5)
@@ -40,23 +41,23 @@ def test_shared_prefixes_equal_the_plain_way(layers: int, heads: int, fixed: boo
 @pytest.mark.parametrize("targets", [1, 2, 5])
 def test_any_number_of_targets(targets: int) -> None:
     encoded = random_data(9, targets=targets)
-    model, orders = told_model(encoded), all_orders(targets)[::7]
+    model, orders = conditioned_model(encoded), all_orders(targets)[::7]
     plain = plain_scores(model, encoded, orders)
     assert_allclose(exact_scores(model, encoded, orders).losses_CN, plain.losses_CN, rtol=0, atol=1e-5)
 
 
 @torch.inference_mode()
-def test_told_nothing_it_is_the_plain_model() -> None:
+def test_without_index_embeddings_it_is_the_plain_model() -> None:
     encoded = random_data(10)
-    model = told_model(encoded, scale=0.0)
+    model = conditioned_model(encoded, scale=0.0)
     batch = arrange(encoded, torch.arange(10), torch.tensor([[2, 0, 3, 1]]))
-    torch.testing.assert_close(target_logits(model, batch), target_logits(model.gpt, batch))
+    torch.testing.assert_close(model.target_logits(batch), model.gpt.target_logits(batch))
 
 
 @torch.inference_mode()
 def test_each_prediction_knows_its_own_index_and_no_later_one() -> None:
     encoded = random_data(10, targets=5)
-    model = told_model(encoded)
+    model = conditioned_model(encoded)
     tokens = arrange(encoded, torch.arange(10), torch.tensor([[0, 1, 2, 3, 4]])).tokens_BT
     one, other = (model(tokens, torch.tensor([[*order, 5]])) for order in ([0, 1, 2, 3, 4], [0, 1, 3, 2, 4]))
     torch.testing.assert_close(one[:, :2], other[:, :2])
@@ -82,10 +83,10 @@ def test_a_seed_gives_the_same_model() -> None:
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_finds_an_optimal_order_among_all(seed: int) -> None:
-    """With all 24 in the mixture, 4 of them optimal: where a model that must guess the order fails."""
+    """Of all 24 orders in the mixture, 4 are optimal. A model that does not know the order fails here."""
     train, validation = relu_splits()
     config = ProfilerConfig(
-        told=True,
+        order_conditioned=True,
         model=GPTConfig(layers=1, heads=2, width=32, feedforward=64, initialisation="fan_in"),
         training=TrainingConfig(steps=600, batch_size=64, learning_rate=5e-3, warmup_steps=20, beta2=0.98),
     )

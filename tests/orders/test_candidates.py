@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from genorder.orders import DependencyGraph, Order, relative_to
+from genorder.errors import InputError
+from genorder.orders import CandidateSource, DependencyGraph, Order, parse_candidates, relative_to
 from genorder.orders.candidates import (
     BLOCK,
     block_orders,
@@ -222,3 +223,81 @@ def test_relative_to_composes() -> None:
 def test_the_first_of_duplicates_stays() -> None:
     a, b, c = Order((0, 1)), Order((1, 0)), Order((0, 1))
     assert deduplicated([b, a, c, b]) == [b, a]
+
+
+# -- Sets by name.
+
+FILE = CandidateSource(Order.forward(10))
+TASK = make_task("delay-relu", 12)
+COLUMNS = Order.random(12, np.random.default_rng(7))
+DELAY = CandidateSource(
+    reference=COLUMNS,
+    graph=TASK.dependencies().relabelled(COLUMNS.inverse()),
+    variables=4,
+    hand_designed={name: relative_to(COLUMNS, order) for name, order in TASK.hand_designed_orders().items()},
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("random:9", random_orders(12, 9, generator())),
+        ("sort:9", sort_orders(COLUMNS, 9, generator())),
+        ("sort-reverse:9", sort_orders(COLUMNS, 9, generator(), towards_reverse=True)),
+        ("block:4", block_orders(COLUMNS, 4, generator())),
+        ("topo:9", topological_sorts(DELAY.graph, 9, generator()) if DELAY.graph else []),
+        ("vars", within_time_orders(COLUMNS, 4)),
+        ("hand", list(DELAY.hand_designed.values())),
+        ("forward", [COLUMNS]),
+        ("reverse", [relative_to(COLUMNS, Order.reverse(12))]),
+        ("given", [Order.forward(12)]),
+        ("random:0009", random_orders(12, 9, generator())),
+    ],
+)
+def test_one_set(text: str, expected: list[Order]) -> None:
+    assert parse_candidates(text, DELAY, generator()) == expected
+
+
+def test_sets_follow_each_other_without_duplicates() -> None:
+    orders = parse_candidates(" reverse, forward ,random:20,,forward,sort:3", FILE, generator())
+    assert orders[:2] == [Order.reverse(10), Order.forward(10)]
+    assert len(set(orders)) == len(orders) == 2 + 20 + 2  # the goal of the sort is the forward order
+
+
+def test_two_random_sets_differ() -> None:
+    assert len(parse_candidates("random:20,random:20", FILE, generator())) == 40
+
+
+def test_a_files_reference_is_the_given_order() -> None:
+    assert parse_candidates("forward,given", FILE, generator()) == [Order.forward(10)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("", "no candidates were named; expected a list of random:N, sort:N, sort-reverse:N, block:N, topo:N, forward"),
+        (" , ,", "no candidates were named"),
+        ("nosuch", "candidates 'nosuch': expected one of random:N, "),
+        ("nosuch:5", "candidates 'nosuch:5': expected one of random:N, "),
+        ("Random:5", "candidates 'Random:5': expected one of random:N, "),
+        ("forward:3", "candidates 'forward:3': expected one of random:N, "),
+        ("forward:", "candidates 'forward:': expected one of random:N, "),
+        ("random", "candidates 'random': expected random:N with a number of orders, such as random:64"),
+        ("random:", "candidates 'random:': expected random:N with a number of orders"),
+        ("random:0", "candidates 'random:0': expected random:N with a number of orders"),
+        ("sort:-1", "candidates 'sort:-1': expected sort:N with a number of orders"),
+        ("block:1.5", "candidates 'block:1.5': expected block:N with a number of orders"),
+        ("random:1e3", "candidates 'random:1e3': expected random:N with a number of orders"),
+        ("random:²", "candidates 'random:²': expected random:N with a number of orders"),
+        ("random:" + "9" * 5000, "candidates 'random:999"),
+        ("forward,sort:x", "candidates 'sort:x': expected sort:N with a number of orders"),
+        ("topo:5", "candidates topo need a dependency graph, which only built-in tasks have"),
+        ("vars", "candidates vars need a time series of several variables, such as a delay network"),
+        ("hand", "there are no hand-designed orders for this data; the delay networks have five each"),
+    ],
+)
+def test_bad_sets(text: str, line: str) -> None:
+    with pytest.raises(InputError) as refused:
+        parse_candidates(text, FILE, generator())
+    assert str(refused.value).startswith(line)
+    assert "\n" not in str(refused.value)

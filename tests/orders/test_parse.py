@@ -1,9 +1,10 @@
+import json
 from pathlib import Path
 
 import pytest
 
 from genorder.errors import InputError
-from genorder.orders import Order, parse_order
+from genorder.orders import Order, parse_order, read_orders
 
 
 def test_named_forms() -> None:
@@ -90,3 +91,86 @@ def test_indices_that_are_no_order(text: str) -> None:
 def test_length_zero_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="at least one index"):
         parse_order(text, 0)
+
+
+# -- Files of orders.
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [[0, 1, 2], [2, 1, 0]],
+        [{"order": [0, 1, 2]}, {"order": [2, 1, 0], "loss": 0.5}],
+        [[0, 1, 2], {"order": [2, 1, 0]}, [0, 1, 2]],
+        {"orders": [[0, 1, 2], [2, 1, 0]], "note": "mine"},
+        {"orders": [{"order": [0, 1, 2]}, {"order": [2, 1, 0]}]},
+    ],
+)
+def test_forms_of_files(tmp_path: Path, content: object) -> None:
+    path = tmp_path / "orders.json"
+    path.write_text(json.dumps(content))
+    assert read_orders(path, 3) == [Order((0, 1, 2)), Order((2, 1, 0))]
+
+
+@pytest.mark.parametrize(
+    ("entry", "complaint"),
+    [
+        ([0, 1, 1], "entry 2: not an order: index 1 appears twice, 2 is missing"),
+        ([0, 1, 3], "entry 2: not an order: holds 3, but a length-3 order has only 0..2"),
+        ([0, 1, -1], "entry 2: not an order: holds -1"),
+        ([0, 1, 2, 3], "entry 2 has 4 indices; the data has 3 targets"),
+        ([0], "entry 2 has 1 indices; the data has 3 targets"),
+        ([], "entry 2: an order needs at least one index, received none"),
+        ([0, 1, 2.0], "entry 2: an order holds integers only, received float 2.0"),
+        ([0, 1, True], "entry 2: an order holds integers only, received bool True"),
+        ([0, 1, "2"], "entry 2: an order holds integers only, received str '2'"),
+        ([0, 1, None], "entry 2: an order holds integers only, received NoneType None"),
+        ([[0, 1, 2]], "entry 2: an order holds integers only, received list [0, 1, 2]"),
+        ({"order": [0, 0, 1]}, "entry 2: not an order: index 0 appears twice, 2 is missing"),
+        ({"orders": [0, 1, 2]}, "entry 2 is not an order; expected a list of target indices"),
+        ({"order": 5}, "entry 2 is not an order; expected a list of target indices"),
+        ("012", "entry 2 is not an order; expected a list of target indices"),
+        (None, "entry 2 is not an order; expected a list of target indices"),
+    ],
+)
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_broken_entry_is_named(tmp_path: Path, entry: object, complaint: str, wrapped: bool) -> None:
+    path = tmp_path / "orders.json"
+    entries = [[0, 1, 2], entry, [2, 1, 0], [9, 9, 9]]
+    path.write_text(json.dumps({"orders": entries} if wrapped else entries))
+    with pytest.raises(InputError) as refused:
+        read_orders(path, 3)
+    assert str(refused.value).startswith(f"{path}: {complaint}")
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"[[0, 1, 2],\n[2, 1, 0", ":2: not JSON (Expecting ',' delimiter)"),
+        (b"", ":1: not JSON (Expecting value)"),
+        (b"\xff\xfe", " is not a JSON text file"),
+        (b"[" * 100_000, " is not a JSON text file"),
+        (b"[[" + b"1" * 5000 + b"]]", " is not a JSON text file"),
+        (b"[]", ": expected a list of orders, such as [[0, 1, 2], [2, 1, 0]]"),
+        (b"{}", ": expected a list of orders, such as"),
+        (b'{"orders": 5}', ": expected a list of orders, such as"),
+        (b'"012"', ": expected a list of orders, such as"),
+        (b"5", ": expected a list of orders, such as"),
+        (b"[0, 1, 2]", ": entry 1 is not an order; expected a list of target indices"),
+    ],
+)
+def test_broken_files(tmp_path: Path, content: bytes, complaint: str) -> None:
+    path = tmp_path / "orders.json"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as refused:
+        read_orders(path, 3)
+    assert str(refused.value).startswith(f"{path}{complaint}")
+    assert "\n" not in str(refused.value)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read .*nosuch\.json: No such file or directory"):
+        read_orders(tmp_path / "nosuch.json", 3)
+    with pytest.raises(InputError, match=r"cannot read .*: Is a directory"):
+        read_orders(tmp_path, 3)

@@ -7,7 +7,8 @@ import torch
 from genorder.data import EncodedDataset, encode
 from genorder.models.routed import RoutedConfig, RoutedModel
 from genorder.profiling import AnyOrderConfig
-from genorder.profiling.any_order import AnyOrderOracle, fit_any_order, routed_model
+from genorder.profiling.any_order import fit_any_order, routed_model
+from genorder.profiling.oracle import AnyOrderOracle
 from genorder.seeding import torch_generator
 from genorder.tasks import TaskData, make_task, task_splits
 from genorder.training import TrainingConfig
@@ -47,7 +48,7 @@ def trained_oracle(
     config: AnyOrderConfig = SMALL,
     samples: int = 8000,
 ) -> AnyOrderOracle:
-    """Trained once for all tests that ask for the same."""
+    """Trained once for all tests with these arguments."""
     return _trained_oracle(task, length, seed, hidden, config, samples)
 
 
@@ -58,11 +59,11 @@ def _trained_oracle(
     _, train, validation = task_data(task, length, hidden, train=samples, validation=config.validation_samples)
     model = routed_model(train, config, seed)
     fit_any_order(model, train, config, seed=seed)
-    return AnyOrderOracle(model, validation, config.validation_samples)
+    return AnyOrderOracle(model, validation, config.validation_samples, seed=seed)
 
 
 def random_oracle(encoded: EncodedDataset, *, samples: int = 400, seed: int = 0) -> AnyOrderOracle:
-    """Of a model that was not trained, with routing so uneven that its losses differ from order to order."""
+    """An untrained model, with routing so uneven that its losses differ from order to order."""
     rng = torch_generator(seed)
     model = RoutedModel(
         RoutedConfig(width=8, hidden=16),
@@ -73,4 +74,4 @@ def random_oracle(encoded: EncodedDataset, *, samples: int = 400, seed: int = 0)
     )
     with torch.no_grad():
         model.routing_LHP.add_(torch.randn(model.routing_LHP.shape, generator=rng), alpha=2.0)
-    return AnyOrderOracle(model, encoded, samples)
+    return AnyOrderOracle(model, encoded, samples, seed=seed)

@@ -14,7 +14,6 @@ from genorder.execution import StopRequest
 from genorder.models import GPTConfig
 from genorder.orders import Order
 from genorder.profiling import Profile, ProfilerConfig, Scores, profile_orders
-from genorder.profiling.mixture import summarise
 from genorder.training import Progress, TrainingConfig
 
 STEPS = 60
@@ -163,7 +162,7 @@ def test_round_trip(undisturbed: Profile) -> None:
 
 def test_round_trip_of_losses_that_are_not_finite() -> None:
     scores = Scores(np.array([[1.0, 2.0], [math.inf, 1.0], [0.5, 0.7]]), np.array([5, 5]))
-    profile = summarise(all_orders(4)[:3], scores, curve_steps=[7], curves=[[1.0, math.inf, 2.0]])
+    profile = Profile.from_scores(all_orders(4)[:3], scores, curve_steps=[7], curves=[[1.0, math.inf, 2.0]])
     again = Profile.from_dict(json.loads(json.dumps(profile.to_dict(), allow_nan=False)))
     for name in ("losses", "errors", "tied", "samples", "ranking"):
         assert np.array_equal(getattr(again, name), getattr(profile, name)), name
@@ -177,7 +176,7 @@ def test_ranking_puts_the_infinite_last_and_marks_ties() -> None:
     base = rng.random(50)
     losses = np.stack([base + 1, base, base + rng.normal(0, 0.01, 50) + 1e-4, base, np.full(50, math.inf)])
     losses[3, 7] = math.inf
-    profile = summarise(all_orders(4)[:5], Scores(losses, np.full(50, 5)))
+    profile = Profile.from_scores(all_orders(4)[:5], Scores(losses, np.full(50, 5)))
     assert profile.ranking.tolist() == [1, 2, 0, 3, 4]
     assert profile.tied.tolist() == [False, True, True, False, False]
     assert np.isinf(profile.losses).tolist() == np.isinf(profile.errors).tolist() == [False] * 3 + [True] * 2
@@ -185,14 +184,14 @@ def test_ranking_puts_the_infinite_last_and_marks_ties() -> None:
 
 
 def test_none_is_tied_if_none_is_finite() -> None:
-    profile = summarise(all_orders(4)[:2], Scores(np.full((2, 5), math.inf), np.full(5, 5)))
+    profile = Profile.from_scores(all_orders(4)[:2], Scores(np.full((2, 5), math.inf), np.full(5, 5)))
     assert profile.tied.tolist() == [False, False]
     assert profile.ranking.tolist() == [0, 1]
 
 
 def test_ranking_of_a_race_goes_by_how_long_each_stayed() -> None:
     losses = np.array([[0.1, 0.1, math.nan, math.nan], [0.5, 0.5, 0.6, 0.5], [0.2, 0.1, math.nan, math.nan]])
-    profile = summarise(all_orders(4)[:3], Scores(losses, np.full(4, 5)))
+    profile = Profile.from_scores(all_orders(4)[:3], Scores(losses, np.full(4, 5)))
     assert profile.samples.tolist() == [2, 4, 2]
     assert profile.ranking.tolist() == [1, 0, 2]
     assert profile.tied.tolist() == [False, True, False]
@@ -201,7 +200,7 @@ def test_ranking_of_a_race_goes_by_how_long_each_stayed() -> None:
 
 
 def test_samples_count_by_their_predictions() -> None:
-    profile = summarise([FORWARD], Scores(np.array([[1.0, 2.0]]), np.array([2, 6])))
+    profile = Profile.from_scores([FORWARD], Scores(np.array([[1.0, 2.0]]), np.array([2, 6])))
     assert profile.losses[0] == pytest.approx((2 * 1 + 6 * 2) / 8)
 
 

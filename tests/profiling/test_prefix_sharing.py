@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from profiling_helpers import all_orders, random_data, random_model
 
 from genorder.data import arrange
-from genorder.models.losses import target_logits, target_losses
+from genorder.models.losses import target_losses
 from genorder.orders import Order
 from genorder.profiling.prefix_sharing import common_prefixes, shared_prefix_losses
 
@@ -44,7 +44,7 @@ def test_losses_equal_a_forward_pass_per_order(layers: int, orders: list[Order])
     for order_L, losses_S in zip(orders_CL, losses_CS, strict=True):
         batch = arrange(encoded, torch.arange(6), order_L[None])
         with torch.no_grad():
-            plain_S = target_losses(target_logits(model, batch), batch).sum(dim=1)
+            plain_S = target_losses(model.target_logits(batch), batch).sum(dim=1)
         torch.testing.assert_close(losses_S, plain_S, rtol=1e-5, atol=1e-5)
 
 
@@ -53,5 +53,5 @@ def test_nothing_is_left_for_autograd() -> None:
     model = random_model(encoded)
     shared_prefix_losses(model, encoded.inputs_NW, encoded.targets_NL, torch.tensor([[0, 1, 2, 3]]))
     batch = arrange(encoded, torch.arange(3), torch.tensor([[0, 1, 2, 3]]))
-    target_losses(target_logits(model, batch), batch).sum().backward()
+    target_losses(model.target_logits(batch), batch).sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())

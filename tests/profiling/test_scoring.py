@@ -15,7 +15,7 @@ from genorder.data.encoding import SPECIAL_TOKENS
 from genorder.models import GPT, GPTConfig
 from genorder.orders import Order
 from genorder.profiling import RacingConfig, exact_scores, plain_scores, racing_scores, scoring
-from genorder.profiling.scoring import compare_with_best, means_and_errors, surely_worse
+from genorder.profiling.scoring import compare_with_best, means_and_errors, ruled_out
 from genorder.seeding import torch_generator
 
 SOME = all_orders(4)[::3]
@@ -185,7 +185,7 @@ def _not_a_number_after_zero(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def one_zero_target(samples: int) -> EncodedDataset:
-    """The token 0 stands in column 2, of the last sample alone."""
+    """The token 0 occurs once: in column 2 of the last sample."""
     encoded = random_data(samples)
     targets_NL = torch.where(encoded.targets_NL == ZERO, ZERO + 1, encoded.targets_NL)
     targets_NL[-1, 2] = ZERO
@@ -210,7 +210,7 @@ def test_a_loss_that_is_not_a_number_is_infinite(way: str) -> None:
 def test_losses_that_are_not_finite_are_ruled_out() -> None:
     losses = np.array([[1.0, 2.0, 3.0], [math.inf, 1.0, 1.0], [math.nan, 1.0, 1.0], [1.1, 2.0, 2.9], [math.inf] * 3])
     predictions = np.array([5, 5, 5])
-    assert surely_worse(losses, predictions, 0.01).tolist() == [False, True, True, False, True]
+    assert ruled_out(losses, predictions, 0.01).tolist() == [False, True, True, False, True]
     means, differences, _ = compare_with_best(losses, predictions)
     assert differences[0] == 0
     assert np.isfinite(means).tolist() == [True, False, False, True, False]
@@ -220,7 +220,7 @@ def test_losses_that_are_not_finite_are_ruled_out() -> None:
 
 def test_if_none_is_finite_one_goes_on() -> None:
     losses = np.full((3, 4), math.inf)
-    assert surely_worse(losses, np.full(4, 5), 0.01).tolist() == [False, True, True]
+    assert ruled_out(losses, np.full(4, 5), 0.01).tolist() == [False, True, True]
 
 
 def test_comparison_with_the_best_in_plain_arithmetic() -> None:
@@ -259,6 +259,6 @@ def test_the_t_test_by_hand() -> None:
     noisy = np.array([1.6, -0.4] * 5)  # the same mean, standard error 0.333: 1.8 of them
     predictions = np.full(10, 4)
     losses = np.stack([best, other, noisy])
-    assert surely_worse(losses, predictions, 0.05).tolist() == [False, True, False]  # the bound is 1.83
-    assert surely_worse(losses, predictions, 0.06).tolist() == [False, True, True]
-    assert not surely_worse(losses[:, :1], predictions[:1], 0.05).any()
+    assert ruled_out(losses, predictions, 0.05).tolist() == [False, True, False]  # the bound is 1.83
+    assert ruled_out(losses, predictions, 0.06).tolist() == [False, True, True]
+    assert not ruled_out(losses[:, :1], predictions[:1], 0.05).any()

@@ -1,6 +1,7 @@
-"""One job of a race: it continues a training, and says how good the model is on the validation samples."""
+"""One job of a race: it continues a training and validates the model."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +22,7 @@ from genorder.models import GPT, GPTConfig, fresh_gpt
 from genorder.models.losses import mean_loss
 from genorder.orders import Order
 from genorder.race import Recipe
-from genorder.race.jobs import RaceJob, run_job, solves, validated, write_samples
+from genorder.race.jobs import JobResult, RaceJob, run_job, solves, validate, write_samples
 from genorder.seeding import derive_seed
 from genorder.training import BatchPlan, CheckpointFolder, Progress, TrainingConfig, fit
 
@@ -53,8 +54,8 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
 
-def without_time(result: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in result.items() if name != "seconds"}
+def without_time(result: JobResult) -> JobResult:
+    return replace(result, seconds=0.0)
 
 
 def test_a_full_disk_is_no_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,13 +75,13 @@ def test_a_job_continues_where_the_one_before_it_ended(tmp_path: Path) -> None:
     expected = run_job(whole)
     first, second, third = (job(tmp_path, end, begin=begin) for begin, end in ((0, 5), (5, 8), (8, 12)))
     parts = [run_job(part) for part in (first, second, third)]
-    assert [len(part["curve"]) for part in parts] == [5, 3, 4]
-    assert [part["steps"] for part in parts] == [5, 8, 12]
-    assert [loss for part in parts for loss in part["curve"]] == expected["curve"]
-    assert (parts[-1]["losses"], parts[-1]["right"]) == (expected["losses"], expected["right"])
+    assert [len(part.curve) for part in parts] == [5, 3, 4]
+    assert [part.steps for part in parts] == [5, 8, 12]
+    assert [loss for part in parts for loss in part.curve] == expected.curve
+    assert (parts[-1].losses, parts[-1].exact_matches) == (expected.losses, expected.exact_matches)
     assert same(weights(third), weights(whole))
     assert first.checkpoints.path == third.checkpoints.path
-    assert parts[2]["seconds"] > parts[1]["seconds"] > parts[0]["seconds"] > 0  # of the whole training
+    assert parts[2].seconds > parts[1].seconds > parts[0].seconds > 0  # of the whole training
 
 
 def test_the_training_is_that_of_its_recipe(tmp_path: Path) -> None:
@@ -91,8 +92,8 @@ def test_the_training_is_that_of_its_recipe(tmp_path: Path) -> None:
     fitted = fit(
         model, lambda step: mean_loss(model, batch_at(step)), recipe.training, seed=derive_seed(seed, "dropout")
     )
-    assert run_job(job(tmp_path, 6, order=REVERSE))["curve"] == fitted.losses
-    assert run_job(job(tmp_path / "other", 6, order=REVERSE, seed=4))["curve"] != fitted.losses
+    assert run_job(job(tmp_path, 6, order=REVERSE)).curve == fitted.losses
+    assert run_job(job(tmp_path / "other", 6, order=REVERSE, seed=4)).curve != fitted.losses
 
 
 def test_the_decay_continues_a_training_of_a_constant_rate(tmp_path: Path) -> None:
@@ -101,7 +102,7 @@ def test_the_decay_continues_a_training_of_a_constant_rate(tmp_path: Path) -> No
     decayed = run_job(end)
     whole = job(tmp_path / "whole", 12, stable=8)
     expected = run_job(whole)
-    assert decayed["curve"] == expected["curve"][8:]
+    assert decayed.curve == expected.curve[8:]
     assert same(weights(end), weights(whole))
     constant = job(tmp_path / "constant", 12)
     run_job(constant)
@@ -162,52 +163,53 @@ def test_a_worker_that_is_killed_leaves_checkpoints(tmp_path: Path, monkeypatch:
 
 def test_a_training_that_diverges_says_why(tmp_path: Path) -> None:
     result = run_job(job(tmp_path, 6, training={"learning_rate": 1e38}))
-    assert (result["losses"], result["curve"], result["steps"]) == (None, [], 6)
-    assert "loss" in result["why"] or "weight" in result["why"]
+    assert (result.losses, result.curve, result.steps) == (None, [], 6)
+    assert result.failure is not None
+    assert "loss" in result.failure or "weight" in result.failure
 
 
 def test_a_validation_loss_that_is_not_finite_is_a_divergence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _, validation = relu_splits()
-    losses_N, right_N = np.zeros(len(validation)), np.zeros(len(validation), dtype=np.bool_)
+    losses_N, exact_N = np.zeros(len(validation)), np.zeros(len(validation), dtype=np.bool_)
     losses_N[7] = np.inf
-    monkeypatch.setattr(JOBS, "validated", lambda *_: (losses_N, right_N))
+    monkeypatch.setattr(JOBS, "validate", lambda *_: (losses_N, exact_N))
     result = run_job(job(tmp_path, 2))
-    assert (result["losses"], result["why"]) == (None, "the validation loss is not finite")
+    assert (result.losses, result.failure) == (None, "the validation loss is not finite")
 
 
 def test_a_training_ends_early_once_its_samples_are_solved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It looks at multiples of the check steps only, and not before the steps that were done by then."""
+    """It is validated at multiples of the check steps only, and not within the steps of earlier jobs."""
     _, validation = relu_splits()
-    looks = 0
+    checks = 0
 
     def improving(*arguments: Any) -> Any:
-        nonlocal looks
-        looks += 1
-        return [(np.zeros(len(validation)), np.arange(len(validation)) < looks * len(validation) / 3)]
+        nonlocal checks
+        checks += 1
+        return [(np.zeros(len(validation)), np.arange(len(validation)) < checks * len(validation) / 3)]
 
     monkeypatch.setattr(JOBS, "_validated_chunks", improving)
     solved = run_job(job(tmp_path, 12, check_steps=4, solved=0.6))
-    assert (solved["steps"], len(solved["curve"]), looks) == (8, 8, 3)
+    assert (solved.steps, len(solved.curve), checks) == (8, 8, 3)
     state = job(tmp_path, 12).checkpoints.load_latest()
     assert state is not None
     assert state.step == 8
-    looks = 0
+    checks = 0
     later = run_job(job(tmp_path, 20, check_steps=4, solved=0.6, begin=8))
-    assert (later["steps"], len(later["curve"])) == (16, 8)
-    looks = 5
+    assert (later.steps, len(later.curve)) == (16, 8)
+    checks = 5
     never = run_job(job(tmp_path, 22, solved=0.6, begin=16))
-    assert (never["steps"], looks) == (22, 6)
+    assert (never.steps, checks) == (22, 6)
 
 
-def test_too_many_wrong_samples_end_the_look(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_wrong_samples_end_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
     _, validation = relu_splits()
     seen = 0
 
     def chunks(*_: Any) -> Iterator[tuple[Any, Any]]:
         nonlocal seen
-        for right_B in torch.split(torch.arange(len(validation)) % 10 > 0, len(validation) // 5):  # one in ten is wrong
+        for exact_B in torch.split(torch.arange(len(validation)) % 10 > 0, len(validation) // 5):  # one in ten is wrong
             seen += 1
-            yield None, right_B.numpy()
+            yield None, exact_B.numpy()
 
     monkeypatch.setattr(JOBS, "_validated_chunks", chunks)
     model = random_model(validation)
@@ -217,20 +219,20 @@ def test_too_many_wrong_samples_end_the_look(monkeypatch: pytest.MonkeyPatch) ->
     assert seen == 6
 
 
-def test_looking_at_the_success_rate_changes_nothing(tmp_path: Path) -> None:
+def test_checking_the_success_rate_changes_nothing(tmp_path: Path) -> None:
     plain, checked = job(tmp_path / "plain", 9), job(tmp_path / "checked", 9, check_steps=2, solved=1.0)
     assert without_time(run_job(plain)) == without_time(run_job(checked))
     assert same(weights(plain), weights(checked))
 
 
 def test_how_far_a_job_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[Progress] = []
-    run_job(job(tmp_path, 25), report=told.append)
-    assert told == []  # half a second has not gone by
+    reports: list[Progress] = []
+    run_job(job(tmp_path, 25), report=reports.append)
+    assert reports == []  # half a second has not gone by
     monkeypatch.setattr(JOBS, "_REPORT_SECONDS", 0.0)
-    run_job(job(tmp_path, 45, begin=25), report=told.append)
-    assert [(one.step, one.steps) for one in told] == [(40, 45), (45, 45)]
-    assert all(one.loss is not None and np.isfinite(one.loss) for one in told)
+    run_job(job(tmp_path, 45, begin=25), report=reports.append)
+    assert [(one.step, one.steps) for one in reports] == [(40, 45), (45, 45)]
+    assert all(one.loss is not None and np.isfinite(one.loss) for one in reports)
 
 
 def test_what_a_job_is_known_by(tmp_path: Path) -> None:
@@ -260,14 +262,14 @@ def uniform_model(encoded: EncodedDataset) -> GPT:
 def test_a_uniform_model_loses_the_logarithm_of_its_vocabulary(fixed: bool) -> None:
     encoded = random_data(20, fixed=fixed, tokens=7)
     assert encoded.model_vocabulary == 10
-    losses_N, right_N = validated(uniform_model(encoded), encoded, FORWARD)
+    losses_N, exact_N = validate(uniform_model(encoded), encoded, FORWARD)
     assert losses_N == pytest.approx(np.log(10))
-    assert not right_N.any()
+    assert not exact_N.any()
 
 
 @pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize("order", [FORWARD, Order((2, 0, 3, 1))], ids=str)
-def test_losses_and_right_samples_one_by_one(fixed: bool, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_losses_and_exact_matches_one_by_one(fixed: bool, order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     """Against a plain computation; EOS must be predicted too, but its loss does not count."""
     encoded = random_data(30, fixed=fixed)
     model = random_model(encoded)
@@ -282,31 +284,31 @@ def test_losses_and_right_samples_one_by_one(fixed: bool, order: Order, monkeypa
         losses.append(-np.mean([logs_TV[place, label].item() for place, label in enumerate(labels[:-1])]))
         right.append([int(logits_TV[place].argmax()) for place in range(len(labels))] == labels)
     monkeypatch.setattr(JOBS, "_CHUNK", 7)
-    losses_N, right_N = validated(model, encoded, order)
+    losses_N, exact_N = validate(model, encoded, order)
     assert losses_N == pytest.approx(losses, abs=1e-5)
-    assert right_N.tolist() == right
+    assert exact_N.tolist() == right
 
 
 @pytest.mark.parametrize("length", ["4", "2-4"])
-def test_the_right_samples_are_those_that_greedy_generation_gets(length: str) -> None:
+def test_exact_matches_are_the_samples_that_greedy_generation_gets(length: str) -> None:
     train, validation = relu_splits(length)
     model = fresh_gpt(GPTConfig(layers=1, heads=2, width=32, feedforward=64), train, 0)
     batch_at = BatchPlan(train, torch.tensor([list(FORWARD)]), 64, 0)
     training = TrainingConfig(steps=60, batch_size=64, learning_rate=1e-2, warmup_steps=10)
     fit(model, lambda step: mean_loss(model, batch_at(step)), training, seed=0)
-    _, right_N = validated(model, validation, FORWARD)
-    assert 0 < right_N.sum() < len(right_N)
-    reached = float(right_N.mean())
+    _, exact_N = validate(model, validation, FORWARD)
+    assert 0 < exact_N.sum() < len(exact_N)
+    reached = float(exact_N.mean())
     assert [solves(model, validation, FORWARD, rate) for rate in (reached - 1e-9, reached, reached + 1e-9)] == [
         True, True, False,
     ]  # fmt: skip
-    assert right_N.mean() == evaluate(model, validation, FORWARD).success_rate
-    for row in (*np.flatnonzero(right_N)[:3], *np.flatnonzero(~right_N)[:3]):
+    assert exact_N.mean() == evaluate(model, validation, FORWARD).success_rate
+    for row in (*np.flatnonzero(exact_N)[:3], *np.flatnonzero(~exact_N)[:3]):
         one = EncodedDataset(
             validation.inputs_NW[row : row + 1], validation.targets_NL[row : row + 1],
             validation.target_lengths_N[row : row + 1], validation.model_vocabulary,
         )  # fmt: skip
-        assert evaluate(model, one, FORWARD).success_rate == right_N[row]
+        assert evaluate(model, one, FORWARD).success_rate == exact_N[row]
 
 
 def test_a_loss_that_is_no_number_is_infinite() -> None:
@@ -314,5 +316,5 @@ def test_a_loss_that_is_no_number_is_infinite() -> None:
     model = random_model(encoded)
     with torch.no_grad():
         model.token_embedding.fill_(float("nan"))
-    losses_N, _ = validated(model, encoded, FORWARD)
+    losses_N, _ = validate(model, encoded, FORWARD)
     assert (losses_N == np.inf).all()

@@ -1,4 +1,4 @@
-"""Whole races: who wins, who is dropped, how it ends, and that it can be spread, stopped and continued."""
+"""Whole races: which order wins, which are dropped, the end, workers, interruption and resuming."""
 
 import math
 import shutil
@@ -21,6 +21,7 @@ from genorder.models import GPT, GPTConfig
 from genorder.orders import Order
 from genorder.profiling.unigram import unigram_loss
 from genorder.race import AT_ONCE, Contestant, Race, RaceConfig, RaceProgress, RaceResult, Recipe
+from genorder.race.jobs import JobResult
 from genorder.race.rules import Outcome, rung_ends
 from genorder.store import Journal
 from genorder.training import TrainingConfig
@@ -43,7 +44,7 @@ def race_in(journal: Journal, config: RaceConfig = RUNGS, *, recipe: Recipe = SH
 
 
 def run(journal: Journal, orders: Sequence[Order], config: RaceConfig = RUNGS, **options: Any) -> RaceResult:
-    running = {name: options.pop(name) for name in ("along", "to_the_end", "rungs_end") if name in options}
+    running = {name: options.pop(name) for name in ("baselines", "to_the_end", "rungs_end") if name in options}
     with race_in(journal, config, **options) as race:
         return race.run(orders, **running)
 
@@ -54,7 +55,7 @@ def elsewhere(path: Path, orders: Sequence[Order], config: RaceConfig = RUNGS, *
         return run(journal, orders, config, **options)
 
 
-def told(result: RaceResult) -> list[dict[str, Any]]:
+def rows_of(result: RaceResult) -> list[dict[str, Any]]:
     return [contestant.to_dict() for contestant in result.contestants]
 
 
@@ -65,7 +66,7 @@ def losses_of(contestants: Sequence[Contestant]) -> list[NDArray[np.float64]]:
 def same(one: RaceResult, other: RaceResult) -> bool:
     """Bit for bit."""
     pairs = zip(losses_of(one.contestants), losses_of(other.contestants), strict=True)
-    return (told(one), one.ended) == (told(other), other.ended) and all(np.array_equal(*pair) for pair in pairs)
+    return (rows_of(one), one.ended) == (rows_of(other), other.ended) and all(np.array_equal(*pair) for pair in pairs)
 
 
 def same_weights(one: GPT, other: GPT) -> bool:
@@ -78,27 +79,25 @@ Answer = Callable[[Any], float | None]  # the loss of a job; None: it diverges
 
 @pytest.fixture
 def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Any]]:
-    """Replaces trainings by made-up losses, all samples with the same noise; the list of jobs that are asked for."""
+    """Replaces trainings by made-up losses, all samples with the same noise. Returns the list of jobs, which grows."""
 
     def install(loss_of: Answer, success_of: Callable[[Any], float] = lambda job: 0.0) -> list[Any]:
         noise_N = np.random.default_rng(0).normal(0.0, 0.1, 200)
         noise_N -= noise_N.mean()
-        asked: list[Any] = []
+        jobs: list[Any] = []
 
-        def quick(job: Any, *, report: Any, stop: StopRequest | None) -> dict[str, Any]:
-            asked.append(job)
+        def quick(job: Any, *, report: Any, stop: StopRequest | None) -> JobResult:
+            jobs.append(job)
             loss, steps = loss_of(job), job.recipe.training.steps
             if loss is None:
-                return {"losses": None, "curve": [], "steps": steps, "why": "the loss became nan", "seconds": 0.0}
-            right_N = np.arange(200) < 200 * success_of(job)
+                return JobResult(steps, 0.0, [], None, [], failure="the loss became nan")
+            exact_N = np.arange(200) < 200 * success_of(job)
             losses_N = loss + noise_N
-            return {
-                "losses": losses_N.tolist(), "right": right_N.tolist(), "curve": [loss] * (steps - job.begin),
-                "steps": steps, "seconds": float(steps),
-            }  # fmt: skip
+            curve = [loss] * (steps - job.begin)
+            return JobResult(steps, float(steps), curve, losses_N.tolist(), exact_N.tolist())
 
         monkeypatch.setattr(RACE, "run_job", quick)
-        return asked
+        return jobs
 
     return install
 
@@ -142,12 +141,12 @@ def random_targets(samples: int, seed: int) -> EncodedDataset:
     return EncodedDataset(drawn.inputs_NW, targets_NL, drawn.target_lengths_N, drawn.model_vocabulary)
 
 
-def test_on_random_targets_nobody_is_dropped_or_crowned(journal: Journal) -> None:
+def test_on_random_targets_no_order_is_dropped_or_wins(journal: Journal) -> None:
     data = random_targets(2000, 0), random_targets(200, 1)
     orders = [FORWARD, REVERSE, Order((2, 0, 3, 1))]
     result = run(journal, orders, RaceConfig(first_rung=30), recipe=LEARNING, data=data)
     assert not result.beats_baseline
-    assert all(one.left_after is None for one in result.contestants)
+    assert all(one.dropped_after is None for one in result.contestants)
     assert result.ended == "steps spent"
     assert {len(one.rungs) for one in result.contestants} == {len(rung_ends(RaceConfig(first_rung=30), 250))}
     assert result.unigram.loss == pytest.approx(np.log(7), rel=0.01)
@@ -169,14 +168,14 @@ def test_trainings_go_on_from_rung_to_rung(tmp_path: Path, journal: Journal) -> 
         assert np.array_equal(contestant.rungs[-1].losses_SN, whole.rungs[0].losses_SN)
 
 
-def test_who_is_far_behind_is_dropped_and_the_last_one_ends_the_race(
+def test_orders_far_behind_are_dropped_and_the_last_one_ends_the_race(
     journal: Journal, answering: Callable[..., list[Any]]
 ) -> None:
     jobs = answering(behind_forward(0.5, from_step=6))
     result = run(journal, FIVE)
     assert [(steps_of(job), job.begin) for job in jobs] == [(4, 0)] * 5 + [(6, 4)] * 5
     assert result.ended == "decided"
-    assert [one.left_after for one in result.contestants] == [None, 1, 1, 1, 1]
+    assert [one.dropped_after for one in result.contestants] == [None, 1, 1, 1, 1]
     assert result.tied == [FORWARD]
 
 
@@ -184,29 +183,29 @@ def test_the_winner_goes_on_to_the_end_and_the_baseline_beside_it(
     journal: Journal, answering: Callable[..., list[Any]]
 ) -> None:
     jobs = answering(behind_forward(0.5, from_step=6))
-    result = run(journal, FIVE, along=[REVERSE], to_the_end=True)
+    result = run(journal, FIVE, baselines=[REVERSE], to_the_end=True)
     assert result.ended == "steps spent"
     assert [steps_of(job) for job in jobs] == [4] * 5 + [6] * 5 + [end for end in ENDS[2:] for _ in range(2)]
     assert [one.order for one in result.contestants[:2]] == [FORWARD, REVERSE]
     assert [len(one.rungs) for one in result.contestants] == [5, 5, 2, 2, 2]
-    assert result.of(REVERSE).left_after == 1
+    assert result.of(REVERSE).dropped_after == 1
     assert result.tied == [FORWARD]
 
 
 def test_a_baseline_that_is_no_contestant_cannot_win(journal: Journal, answering: Callable[..., list[Any]]) -> None:
     answering(behind_forward(0.5))
-    result = run(journal, [REVERSE], along=[FORWARD], to_the_end=True)
+    result = run(journal, [REVERSE], baselines=[FORWARD], to_the_end=True)
     assert result.winner == REVERSE
-    assert result.of(FORWARD).left_after is None
+    assert result.of(FORWARD).dropped_after is None
     assert result.tied == [REVERSE]
 
 
-def test_who_is_near_stays(journal: Journal, answering: Callable[..., list[Any]]) -> None:
+def test_an_order_within_the_margin_stays(journal: Journal, answering: Callable[..., list[Any]]) -> None:
     """Though significantly behind; it is no tie, then."""
     answering(behind_forward(0.05))
     result = run(journal, [REVERSE, FORWARD])
     assert result.ended == "steps spent"
-    assert [one.left_after for one in result.contestants] == [None, None]
+    assert [one.dropped_after for one in result.contestants] == [None, None]
     assert result.tied == [FORWARD]
     assert result.separates(FORWARD, REVERSE)
 
@@ -225,10 +224,10 @@ def test_a_race_ends_once_an_order_is_solved(journal: Journal, answering: Callab
 def test_of_orders_that_are_solved_the_sooner_wins(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other's loss is lower, for it has trained longer."""
 
-    def quick(job: Any, *, report: Any, stop: StopRequest | None) -> dict[str, Any]:
+    def quick(job: Any, *, report: Any, stop: StopRequest | None) -> JobResult:
         steps = 3 if job.order == REVERSE.indices else 4
         loss = 0.02 if steps == 3 else 0.01
-        return {"losses": [loss] * 200, "right": [True] * 200, "curve": [1.0] * steps, "steps": steps, "seconds": 0.0}
+        return JobResult(steps, 0.0, [1.0] * steps, [loss] * 200, [True] * 200)
 
     monkeypatch.setattr(RACE, "run_job", quick)
     result = run(journal, [FORWARD, REVERSE])
@@ -268,18 +267,18 @@ def test_how_the_best_was_doing_at_the_end(
 def test_one_order(journal: Journal) -> None:
     result = run(journal, [REVERSE])
     assert (result.winner, result.tied, result.ended) == (REVERSE, [REVERSE], "decided")
-    assert len(result.contestants[0].rungs) == 1  # nobody to race against
+    assert len(result.contestants[0].rungs) == 1  # there is no other order
     assert not result.still_improving
     assert not result.overfits
 
 
 def test_duplicates_run_once(journal: Journal) -> None:
-    result = run(journal, [FORWARD, REVERSE, FORWARD, FORWARD], along=[FORWARD], rungs_end=[2])
+    result = run(journal, [FORWARD, REVERSE, FORWARD, FORWARD], baselines=[FORWARD], rungs_end=[2])
     assert sorted(one.order.indices for one in result.contestants) == [FORWARD.indices, REVERSE.indices]
     assert len(journal.jobs()) == 2
 
 
-def test_a_race_of_nobody(journal: Journal) -> None:
+def test_a_race_without_orders(journal: Journal) -> None:
     with race_in(journal) as race, pytest.raises(InputError, match="at least one order"):
         race.run([])
 
@@ -292,7 +291,7 @@ def test_every_order_diverges(journal: Journal) -> None:
     assert not result.beats_baseline
     assert result.ended == "diverged"
     assert not result.overfits
-    assert told(result)[0]["losses"] == told(result)[0]["standard_errors"] == [None]
+    assert rows_of(result)[0]["losses"] == rows_of(result)[0]["standard_errors"] == [None]
     assert all(job.result["losses"] is None and "why" in job.result for job in journal.jobs())
 
 
@@ -306,7 +305,7 @@ def test_an_order_that_diverges_ranks_last(
     result = run(journal, FIVE)
     last = result.contestants[-1]
     assert (last.order, last.diverged, last.tied_with_best) == (FORWARD, True, False)
-    assert last.left_after == len(last.rungs) - 1 == ENDS.index(diverging)
+    assert last.dropped_after == len(last.rungs) - 1 == ENDS.index(diverging)
     assert not any(one.diverged for one in result.contestants[:-1])
     assert result.beats_baseline
 
@@ -318,14 +317,14 @@ def test_an_order_that_trained_along_does_not_win_where_the_last_one_diverges(
     answering(lambda job: 0.1 if job.order == REVERSE.indices else 0.9 if job.order != FORWARD.indices
               else None if steps_of(job) > 4 else 0.01)  # fmt: skip
     other = FIVE[1]
-    result = run(journal, [FORWARD, other], along=[REVERSE], to_the_end=True)
+    result = run(journal, [FORWARD, other], baselines=[REVERSE], to_the_end=True)
     assert (result.ended, result.winner) == ("diverged", other)
-    assert [one.order for one in result.contestants if one.along] == [REVERSE]
+    assert [one.order for one in result.contestants if one.is_baseline] == [REVERSE]
 
 
 def test_a_baseline_that_diverged_trains_no_more(journal: Journal, answering: Callable[..., list[Any]]) -> None:
     jobs = answering(lambda job: None if job.order == REVERSE.indices else 0.5)
-    run(journal, [FORWARD], along=[REVERSE], to_the_end=True)
+    run(journal, [FORWARD], baselines=[REVERSE], to_the_end=True)
     assert [steps_of(job) for job in jobs if job.order == REVERSE.indices] == [4]
     assert [steps_of(job) for job in jobs if job.order == FORWARD.indices] == ENDS
 
@@ -381,7 +380,7 @@ def test_stopped_between_trainings_and_continued_gives_the_same(
     def stop_in_time(progress: RaceProgress) -> None:
         stop.requested = len(done) == jobs
 
-    # A stop that is asked for after the last job of a rung is heeded before the next one.
+    # A stop request after the last job of a rung takes effect before the next rung.
     with pytest.raises(Interrupted, match="the same command continues from there"):
         run(journal, FIVE[:3], on_progress=stop_in_time, stop=stop)
     assert len(done) == len(journal.jobs()) == jobs
@@ -458,12 +457,13 @@ def test_a_worker_process_continues_what_another_has_begun(tmp_path: Path, journ
 
 
 def test_a_race_to_the_end_continues_one_that_was_decided(tmp_path: Path, journal: Journal) -> None:
-    """As a discovery does that was told to explore only, and then to train."""
+    """As a discovery does that explores only, and then trains."""
     config = RaceConfig(first_rung=60)
-    whole = elsewhere(tmp_path / "whole", [REVERSE, FORWARD], config, recipe=LEARNING, along=[REVERSE], to_the_end=True)
+    further: dict[str, Any] = {"baselines": [REVERSE], "to_the_end": True}
+    whole = elsewhere(tmp_path / "whole", [REVERSE, FORWARD], config, recipe=LEARNING, **further)
     first = run(journal, [REVERSE, FORWARD], config, recipe=LEARNING)
     assert first.ended == "decided"
-    assert same(run(journal, [REVERSE, FORWARD], config, recipe=LEARNING, along=[REVERSE], to_the_end=True), whole)
+    assert same(run(journal, [REVERSE, FORWARD], config, recipe=LEARNING, **further), whole)
 
 
 def test_other_settings_do_not_find_the_old_jobs(journal: Journal) -> None:
@@ -504,7 +504,7 @@ def test_with_two_seeds_an_order_is_dropped_only_if_it_is_behind_for_each(
     answering(loss_of)
     result = run(journal, [FORWARD, REVERSE], RUNGS.model_copy(update={"seeds": 2}))
     assert len(seeds) == 2
-    assert (result.of(REVERSE).left_after is None) == stays
+    assert (result.of(REVERSE).dropped_after is None) == stays
     assert result.winner == FORWARD
 
 
@@ -531,7 +531,7 @@ def test_targets_of_several_lengths_count_by_their_tokens(journal: Journal) -> N
     assert result.contestants[0].loss == pytest.approx(np.average(losses, weights=lengths_N))
 
 
-def test_what_is_told_of_a_race(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_progress_of_a_race(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(JOBS, "_REPORT_SECONDS", 0.0)
     progress: list[RaceProgress] = []
     with race_in(journal, on_progress=progress.append) as race:
@@ -575,7 +575,7 @@ def test_the_time_left_counts_the_decay_of_two_orders(
     assert first.run_seconds_left / first.seconds_left == pytest.approx((left + decay) / left)
 
 
-def test_what_was_done_before_is_told_as_finished(journal: Journal) -> None:
+def test_what_was_done_before_is_reported_as_finished(journal: Journal) -> None:
     run(journal, FIVE[:2], rungs_end=[4])
     progress: list[RaceProgress] = []
     result = run(journal, FIVE[:3], rungs_end=[4], on_progress=progress.append)
@@ -627,9 +627,9 @@ def test_the_trained_model_is_that_of_one_training_with_a_decay(tmp_path: Path, 
         (expected,) = race.finish([alone])
         assert same_weights(model, race.trained_model(alone))
     assert not model.training
-    assert (expected["steps"], end["steps"]) == (20, 20)
-    assert [*(loss for curve in raced.contestants[0].curves for loss in curve), *end["curve"]] == expected["curve"]
-    assert end["losses"] == expected["losses"]
+    assert (expected.steps, end.steps) == (20, 20)
+    assert [*(loss for curve in raced.contestants[0].curves for loss in curve), *end.curve] == expected.curve
+    assert end.losses == expected.losses
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -672,7 +672,7 @@ def test_a_finish_that_is_interrupted_goes_on(
         (end,) = race.finish(raced.contestants)
         assert same_weights(race.trained_model(raced.contestants[0]), model)
     assert steps == 20
-    assert (end["losses"], end["curve"]) == (expected["losses"], expected["curve"])
+    assert (end.losses, end.curve) == (expected.losses, expected.curve)
 
 
 def test_a_solved_training_decays_from_where_it_ended(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -689,7 +689,7 @@ def test_a_solved_training_decays_from_where_it_ended(journal: Journal, monkeypa
         ends = race.finish(raced.contestants)
     assert raced.ended == "solved"
     assert [one.to_dict()["steps"] for one in raced.contestants] == [[6], [6]]
-    assert [(end["steps"], len(end["curve"])) for end in ends] == [(8, 2), (8, 2)]
+    assert [(end.steps, len(end.curve)) for end in ends] == [(8, 2), (8, 2)]
 
 
 def test_what_is_kept_of_a_contestant() -> None:

@@ -1,4 +1,4 @@
-"""Who goes on and when a race ends, on outcomes that are made up."""
+"""Which orders remain and when a race ends, for made-up outcomes."""
 
 import json
 import math
@@ -28,9 +28,9 @@ def outcome(
     losses = [
         np.full(SAMPLES, math.inf) if math.isinf(mean) else spread(mean, seed + n) for n, mean in enumerate(means)
     ]
-    right_N = np.arange(SAMPLES) < success * SAMPLES
+    exact_N = np.arange(SAMPLES) < success * SAMPLES
     weights_N = np.ones(SAMPLES) if weights is None else weights
-    return Outcome(steps, np.stack(losses), np.stack([right_N] * len(means)), weights_N)
+    return Outcome(steps, np.stack(losses), np.stack([exact_N] * len(means)), weights_N)
 
 
 UNIGRAM = outcome(2.0, seed=50)
@@ -83,7 +83,7 @@ def test_what_is_expected_of_a_race(loss: float, number: int, end: int, orders: 
     assert (expected.end, expected.orders) == (pytest.approx(end), orders)
 
 
-def test_nobody_is_dropped_before_the_best_beats_the_unigram_baseline() -> None:
+def test_no_order_is_dropped_before_the_best_beats_the_unigram_baseline() -> None:
     orders = [outcome(1.999, seed=1), outcome(3.0, seed=2), outcome(2.5, seed=3)]
     assert dropped(orders, UNIGRAM, CONFIG) == []
     orders[0] = outcome(1.5, seed=1)
@@ -109,7 +109,7 @@ def test_an_order_that_is_behind_by_more_than_the_margin_is_dropped(
     assert dropped([outcome(mean) for mean in means], UNIGRAM, config) == expected
 
 
-def test_a_difference_that_may_be_chance_drops_nobody() -> None:
+def test_a_difference_that_may_be_chance_drops_no_order() -> None:
     config = CONFIG.model_copy(update={"margin": 0.0})
     ahead, behind = outcome(1.0, seed=1), outcome(1.02, seed=2)
     assert dropped([ahead, behind], UNIGRAM, config) == []
@@ -141,12 +141,12 @@ def test_with_several_seeds_an_order_is_dropped_only_if_it_is_behind_for_each() 
 
 
 @pytest.mark.parametrize("learnt", [True, False])
-def test_who_diverged_is_dropped_at_once(learnt: bool) -> None:
+def test_a_diverged_order_is_dropped_at_once(learnt: bool) -> None:
     best = outcome(1.0 if learnt else 2.0)
     assert dropped([outcome(math.inf), best, outcome(math.inf)], UNIGRAM, CONFIG) == [0, 2]
 
 
-def test_if_all_diverged_nobody_is_dropped() -> None:
+def test_if_all_diverged_none_is_dropped() -> None:
     assert dropped([outcome(math.inf), outcome(math.inf)], UNIGRAM, CONFIG) == []
 
 
@@ -156,14 +156,14 @@ def test_loss_and_error_count_target_tokens() -> None:
     losses_N = made.losses_SN.mean(axis=0)
     assert made.loss == pytest.approx(np.average(losses_N, weights=lengths_N))
     parts_N = lengths_N / lengths_N.mean() * (losses_N - made.loss)
-    assert made.error == pytest.approx(parts_N.std(ddof=1) / math.sqrt(SAMPLES))
-    assert outcome(1.0, success=0.3).success == pytest.approx(0.3)
+    assert made.standard_error == pytest.approx(parts_N.std(ddof=1) / math.sqrt(SAMPLES))
+    assert outcome(1.0, success=0.3).success_rate == pytest.approx(0.3)
     assert outcome(1.0).finite
 
 
-def test_who_diverged_has_an_infinite_loss_and_error() -> None:
+def test_a_diverged_order_has_an_infinite_loss_and_error() -> None:
     made = outcome(1.0, math.inf)
-    assert (made.finite, made.loss, made.error) == (False, math.inf, math.inf)
+    assert (made.finite, made.loss, made.standard_error) == (False, math.inf, math.inf)
 
 
 def history(*means: float, success: tuple[float, ...] = (), first: int = 100) -> list[Outcome]:

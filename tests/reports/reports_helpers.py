@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from genorder.cli.app import run
+from genorder.outcomes import read_outcome
 from genorder.reports.run import ReportedRun
 from genorder.store import FinishedJob
 
@@ -69,6 +70,7 @@ def known_run(**changes: Any) -> ReportedRun:
     evaluation = {
         "samples": 1000, "success_rate": 0.998, "success_rate_interval": [0.993, 0.999], "loss": 0.01,
         "error_rate_by_target": [0.0, 0.1, 0.2], "loss_by_target": [0.01, 0.02, 0.03],
+        "teacher_forced_match_rate": 0.998, "eos_error_rate": 0.0, "eos_loss": 0.0, "weights_sha256": "ab", "steps": 10,
         "examples": [
             {"row": 4, "right": False, "input_length": 1, "length": 3, "input": ["a"],
              "expected": ["p", "q", "r", "<eos>"], "generated": ["p", "x", "r", "<eos>"]},
@@ -90,7 +92,7 @@ def known_run(**changes: Any) -> ReportedRun:
     found = {"verdict": "order found", "advice": "Good.", "dependencies": dependencies}
     details = {**found, "agreement": 1.0}
     result = {
-        **evaluation, **found, "order_in_names": ["y1", "y2", "y0"],
+        **evaluation, **found, "order_in_names": ["y1", "y2", "y0"], "strategy": "dependencies",
         "order": [1, 2, 0], "given_order": [0, 1, 2], "order_in_true_indices": [0, 1, 2],
         "cost_ratio": 1.0, "tied_orders": [], "race": raced, "given": given, "success_rate_given_order": 0.056,
         "proposed": {"proposals": proposals, "stages": [stage], "details": details}, "seed": 7,
@@ -103,20 +105,39 @@ def known_run(**changes: Any) -> ReportedRun:
         "config": {"race": {"first_rung": 2}},
     }  # fmt: skip
     known = ReportedRun(
-        path=Path("runs/known"), state="finished", failure=None, config=config, result=result, jobs=[], progress=None,
+        path=Path("runs/known"), state="finished", failure=None, config=config, outcome=None, jobs=[], progress=None,
         starts=[{"command": ["/usr/bin/genorder", "discover", "my data.jsonl"], "versions": {"python": "3.11"}}],
         training_losses={"model": [float(10 - step) for step in range(10)]},
     )  # fmt: skip
-    return dataclasses.replace(known, **changes)
+    result = changes.pop("result", result)
+    return of_result(dataclasses.replace(known, **changes), result)
+
+
+def of_result(run: ReportedRun, result: dict[str, Any]) -> ReportedRun:
+    """The run with the outcome of this result.json; without one for {}."""
+    return dataclasses.replace(run, outcome=read_outcome(run.verb, result, run.path) if result else None)
+
+
+def ranked_run(ranking: list[dict[str, Any]], **more: Any) -> ReportedRun:
+    config = {"verb": "rank", **more.pop("config", {})}
+    result = {"ranking": ranking, "seconds": {"race": 1.0}, "seed": 7, "run_dir": "runs/known", **more}
+    return known_run(config=config, result=result)
+
+
+def result_of(run: ReportedRun) -> dict[str, Any]:
+    """A copy of its result.json."""
+    assert run.outcome
+    copied: dict[str, Any] = json.loads(json.dumps(run.outcome.to_dict()))
+    return copied
 
 
 def dependency(target: int, inputs: list[int], targets: list[int], **changes: Any) -> dict[str, Any]:
-    """Found by counting, without a counterexample, unless `changes` say otherwise."""
+    """Mined, without a counterexample, unless `changes` say otherwise."""
     evidence = {"found_by": "counting", "pairs": 99_639, "violations": 0, "pointer": False, "loss": None}
     return {"target": target, "inputs": inputs, "targets": targets, **evidence, "loss_without": None, **changes}
 
 
-COUNTED = [dependency(0, [1], [2]), dependency(1, [0], [], pairs=120_000), dependency(2, [], [1])]
+MINED = [dependency(0, [1], [2]), dependency(1, [0], [], pairs=120_000), dependency(2, [], [1])]
 BY_MODEL = dependency(0, [1], [2], found_by="model", pairs=None, violations=None, loss=0.1, loss_without={"y2": 5.0})
 UNDETERMINED = dependency(0, [], [], found_by="none", pairs=None, violations=None)
 
@@ -125,37 +146,44 @@ def judged(
     verdict: str | None, advice: str | None = "Do this.", dependencies: list[dict[str, Any]] | None = None, **more: Any
 ) -> ReportedRun:
     """`known_run` with another verdict; where it names no order, the answer is the given one, as `discover` does it."""
-    rows = COUNTED if dependencies is None else dependencies
+    rows = MINED if dependencies is None else dependencies
     run = known_run()
     found = {"verdict": verdict, "advice": advice, "dependencies": rows}
     if verdict in ("no order preferred", "nothing learnt"):
         given = {"order": [0, 1, 2], "order_in_true_indices": [2, 0, 1], "order_in_names": ["y0", "y1", "y2"]}
         found |= {**given, "cost_ratio": 1.5, "success_rate_given_order": 0.998}
     details = {"verdict": verdict, "advice": advice, "dependencies": rows} if verdict else {}
-    return with_result(run, **found, proposed={**run.result["proposed"], "details": details}, **more)
+    return with_result(run, **{**found, "proposed": {**result_of(run)["proposed"], "details": details}, **more})
+
+
+def of_many_targets(order: list[int], dependencies: list[dict[str, Any]]) -> ReportedRun:
+    """`judged`, in this order, without a race and a final training."""
+    nothing = {"race": [], "proposed": {"proposals": [], "stages": [], "details": {}}}
+    found = {"order": order, "order_in_true_indices": order, "dependencies": dependencies}
+    return explored(judged("order found", **found, **nothing))
 
 
 def explored(run: ReportedRun) -> ReportedRun:
     """The same without a final training."""
-    result = {name: value for name, value in run.result.items() if not name.startswith(("success", "given_f"))}
-    return dataclasses.replace(run, result=result)
+    result = {name: value for name, value in result_of(run).items() if not name.startswith(("success", "given_f"))}
+    return of_result(run, result)
 
 
 def of_an_earlier_version(run: ReportedRun) -> ReportedRun:
     """A result without the keys that came with counting: findings in the details only, without their evidence."""
     new = ("verdict", "advice", "dependencies", "order_in_names")
-    result = {name: value for name, value in run.result.items() if name not in new}
-    details = run.result["proposed"]["details"]
+    result = {name: value for name, value in result_of(run).items() if name not in new}
+    details = result["proposed"]["details"]
     evidence = ("found_by", "pairs", "violations", "pointer")
     rows = [
         {name: value for name, value in row.items() if name not in evidence} for row in details.get("dependencies", [])
     ]
     proposed = {**result["proposed"], "details": {**details, "dependencies": rows}}
-    return dataclasses.replace(run, result={**result, "proposed": proposed})
+    return of_result(run, {**result, "proposed": proposed})
 
 
 def with_result(run: ReportedRun, **changes: Any) -> ReportedRun:
-    return dataclasses.replace(run, result={**run.result, **changes})
+    return of_result(run, {**result_of(run), **changes})
 
 
 def finished_job(name: str, result: dict[str, Any], seconds: float = 2.0) -> FinishedJob:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from reports_helpers import (
     BY_MODEL,
-    COUNTED,
+    MINED,
     UNDETERMINED,
     dependency,
     explored,
@@ -15,13 +15,15 @@ from reports_helpers import (
     judged,
     known_run,
     of_an_earlier_version,
+    ranked_run,
+    result_of,
     with_result,
 )
 
 from genorder.orders import Order
 from genorder.reports.answer import answer, caveats
 from genorder.reports.run import ReportedRun
-from genorder.reports.wording import abbreviated, count_of, duration, number, percent_range, told, visible
+from genorder.reports.wording import abbreviated, count_of, duration, number, percent_range, progress_text, visible
 
 
 def test_a_discovery_gives_its_rates() -> None:
@@ -65,7 +67,7 @@ def test_the_sentence_follows_the_verdict(verdict: str | None, lead: str) -> Non
 def test_a_race_that_another_order_won_does_not_contradict_the_verdict(verdict: str) -> None:
     run = judged(verdict, tied_orders=[[1, 2, 0]])
     earlier = known_run()  # earlier versions: the winner of the race was the order, whatever the verdict
-    proposed = earlier.result["proposed"]
+    proposed = result_of(earlier)["proposed"]
     earlier = with_result(earlier, proposed={**proposed, "details": {**proposed["details"], "verdict": verdict}})
     for shown in (run, explored(run), of_an_earlier_version(earlier), explored(of_an_earlier_version(earlier))):
         said = " ".join([answer(shown).sentence, *answer(shown).evidence, *caveats(shown)])
@@ -92,45 +94,45 @@ def test_the_given_order_repaired() -> None:
 @pytest.mark.parametrize(
     ("dependencies", "said"),
     [
-        (COUNTED, ["Counted: every target is determined by at most 2 earlier tokens, in 99,639 or more pairs of "
+        (MINED, ["Mined: every target is determined by at most 2 earlier tokens, in 99,639 or more pairs of "
                    "samples each, without a counterexample."]),
-        ([BY_MODEL, *COUNTED[1:]], [
-            "Counted: 2 of 3 targets are determined by at most 1 earlier token, in 99,639 or more pairs of samples "
+        ([BY_MODEL, *MINED[1:]], [
+            "Mined: 2 of 3 targets are determined by at most 1 earlier token, in 99,639 or more pairs of samples "
             "each, without a counterexample.",
             "What 1 of 3 targets is computed from was read off a trained model."]),
-        ([UNDETERMINED, *COUNTED[1:]], ["1 of 3 targets is not determined by other tokens, as far as could be found."]),
-        ([{**row, "pairs": 1000, "violations": 98} for row in COUNTED], [
-            "Counted: every target is determined by at most 2 earlier tokens, in 1,000 or more pairs of samples each, "
+        ([UNDETERMINED, *MINED[1:]], ["1 of 3 targets is not determined by other tokens, as far as could be found."]),
+        ([{**row, "pairs": 1000, "violations": 98} for row in MINED], [
+            "Mined: every target is determined by at most 2 earlier tokens, in 1,000 or more pairs of samples each, "
             "9.8 % of the pairs differ (noise)."]),
-        ([dependency(0, [0, 1, 2, 3], [2], pointer=True), *COUNTED[1:]], [
-            "Counted: every target is determined by at most 1 earlier token, in 99,639 or more pairs of samples each, "
+        ([dependency(0, [0, 1, 2, 3], [2], pointer=True), *MINED[1:]], [
+            "Mined: every target is determined by at most 1 earlier token, in 99,639 or more pairs of samples each, "
             "without a counterexample.",
             "1 target copies one of the inputs, chosen by other tokens (pointer)."]),
     ],
-    ids=["counted", "in part by a model", "in part", "noise", "pointer"],
+    ids=["mined", "in part by a model", "in part", "noise", "pointer"],
 )  # fmt: skip
-def test_what_was_counted_is_the_first_evidence(dependencies: list[dict[str, Any]], said: list[str]) -> None:
+def test_mined_dependencies_are_the_first_evidence(dependencies: list[dict[str, Any]], said: list[str]) -> None:
     evidence = answer(judged("order found", dependencies=dependencies)).evidence
     assert set(said) <= set(evidence)
-    assert evidence[0].startswith("Counted: ")
+    assert evidence[0].startswith("Mined: ")
 
 
 def test_in_the_given_order_tokens_need_not_be_earlier() -> None:
-    (counted, *_) = answer(judged("no order preferred")).evidence
-    assert counted.startswith("Counted: every target is determined by at most 2 other tokens, ")
+    (mined, *_) = answer(judged("no order preferred")).evidence
+    assert mined.startswith("Mined: every target is determined by at most 2 other tokens, ")
 
 
 def test_seeds_of_models_matter_only_where_a_model_was_read() -> None:
     def said(run: ReportedRun) -> str:
         return " ".join(caveats(dataclasses.replace(run, config={**run.config, "search": {"restarts": 1}})))
 
-    assert "One model was read" not in said(judged("order found"))
-    assert "One model was read" in said(judged("order found", dependencies=[BY_MODEL, *COUNTED[1:]]))
-    assert "One model was read" in said(of_an_earlier_version(known_run()))
+    assert "were read off one model" not in said(judged("order found"))
+    assert "were read off one model" in said(judged("order found", dependencies=[BY_MODEL, *MINED[1:]]))
+    assert "were read off one model" in said(of_an_earlier_version(known_run()))
 
 
 def test_noise_is_a_caveat() -> None:
-    noisy = [{**row, "violations": 98} for row in COUNTED]
+    noisy = [{**row, "violations": 98} for row in MINED]
     assert "The data is noisy" in " ".join(caveats(judged("order found", dependencies=noisy)))
     assert "The data is noisy" not in " ".join(caveats(judged("order found")))
 
@@ -138,7 +140,7 @@ def test_noise_is_a_caveat() -> None:
 def test_a_ranking_counts_its_ties() -> None:
     row = {"order": [0, 1], "loss": 1.0, "standard_error": 0.1, "samples": 9, "curve": []}
     ranking = [{**row, "rank": rank, "tied_with_best": rank <= 3} for rank in range(1, 6)]
-    run = known_run(config={"verb": "rank"}, result={"ranking": ranking})
+    run = ranked_run(ranking)
     assert answer(run).sentence == "Of 5 orders, the first is y0 y1."
     assert answer(run).evidence == ["validation loss 1 ± 0.1", "2 other orders tied with it"]
     assert caveats(run) == ["3 orders lie within the noise of the best: their sequence means nothing."]
@@ -165,7 +167,7 @@ def test_a_failure_is_shown_as_text() -> None:
 
 def test_a_ranking_without_a_finite_loss() -> None:
     row = {"order": [0, 1], "rank": 1, "loss": None, "standard_error": None, "tied_with_best": True}
-    run = known_run(config={"verb": "rank"}, result={"ranking": [row]})
+    run = ranked_run([row])
     assert answer(run).evidence == ["diverged", "0 other orders tied with it"]
 
 
@@ -173,30 +175,31 @@ def test_caveats_of_a_good_run_are_few() -> None:
     assert [caveat.split(":")[0] for caveat in caveats(known_run())] == [
         "1 order diverged in training",
         "Each order was trained once, from one seed",
-        "The task's target columns are stored shuffled, in secret",
+        "The target columns of this task are stored in a secret shuffled sequence",
     ]
 
 
 def test_caveats() -> None:
     run = known_run()
-    details = {**run.result["proposed"]["details"], "agreement": 0.6}
-    proposed = {**run.result["proposed"], "proposals": [{"order": [2, 0, 1]}], "details": details}
+    proposed = result_of(run)["proposed"]
+    first = {**proposed["proposals"][0], "order": [2, 0, 1]}
+    proposed |= {"proposals": [first], "details": {**proposed["details"], "agreement": 0.6}}
     weak = with_result(run, samples=50, success_rate=0.4, success_rate_interval=[0.05, 0.8], tied_orders=[[2, 0, 1]],
                        proposed=proposed)  # fmt: skip
     weak = dataclasses.replace(weak, config={**run.config, "data": {"samples": {"train": 90}}})
     said = " ".join(caveats(weak))
     for words in (
         "60.0 % of the pairs", "could not separate this order from 1 other", "The race preferred this order",
-        "Only 50 test samples", "not learnt to the end (40.0 %)", "not higher than that of the given order",
-        "Only 90 training samples",
+        "Only 50 test samples", "not learnt to the end (40.0 %)",
+        "not significantly higher than that of the given order", "Only 90 training samples",
     ):  # fmt: skip
         assert words in said
     assert "--no-baseline" in " ".join(caveats(with_result(run, given=None)))
     one = dataclasses.replace(run, config={**run.config, "search": {"restarts": 1}})
-    assert "One model was read" in caveats(one)[0]
+    assert "were read off one model" in caveats(one)[0]
 
 
-def test_what_training_does_not_show_is_told() -> None:
+def test_what_training_does_not_show_is_a_caveat() -> None:
     unshown = with_result(known_run(), not_shown_because="the models overfit")
     assert "Not shown by training: the models overfit." in caveats(unshown)
     assert not any("Not shown" in caveat for caveat in caveats(known_run()))
@@ -234,4 +237,4 @@ def test_wording() -> None:
     ],
 )
 def test_how_far_a_run_is(progress: dict[str, Any], said: str) -> None:
-    assert told(progress) == said
+    assert progress_text(progress) == said

@@ -148,7 +148,7 @@ def killed_once(out: Path, arguments: tuple[object, ...], settings: tuple[str, .
 @pytest.mark.slow
 def test_killed_in_a_search_and_continued(runs: Path) -> None:
     """The stage has no checkpoint yet: its steps come again, from the first."""
-    settings = (*EXPLORING, *FINAL, "any_order.training.steps=400", "search.schedule=1")
+    settings = (*EXPLORING, *FINAL, "any_order.training.steps=400", "search.rounds=1")
     killed_once(runs / "killed", ("discover", *SQUARE_4, "--strategy", "any-order"), settings, "any-order 1, round 1")
     found = read(runs / "killed" / "tensorboard")
     assert_each_step_once(found)

@@ -204,7 +204,7 @@ def test_a_watched_page_follows_its_run(browser: Any, tmp_path: Path) -> None:
             directory.write_result({"order": [0, 1, 2], "seconds": 3.0})
             page.get_by_text("finished", exact=True).wait_for(timeout=9000)
             assert "This run has finished" in page.inner_text("#answer")
-            assert page.inner_text("#told") == ""
+            assert page.inner_text("#progress") == ""
             own = f"http://127.0.0.1:{server.server_port}/"
             assert {url for url in watched.requests if not url.startswith("data:")} == {own, f"{own}state"}
             assert watched.errors == []

@@ -1,14 +1,21 @@
-"""What a program reads of a discovery: typed, of this and of earlier versions."""
+"""What a program reads of a discovery, of this version and of earlier ones."""
 
-from reports_helpers import COUNTED, judged, known_run, of_an_earlier_version
+from reports_helpers import MINED, judged, known_run, of_an_earlier_version
 
 from genorder.dependencies.graph import TargetDependency
-from genorder.reports.findings import recipe
+from genorder.outcomes import DiscoveryOutcome
+from genorder.reports.dependencies import recipe
+from genorder.reports.run import ReportedRun
 from genorder.results import DiscoveryResult
 
 
+def found_in(run: ReportedRun) -> DiscoveryResult:
+    assert isinstance(run.outcome, DiscoveryOutcome)
+    return DiscoveryResult(run.outcome)
+
+
 def test_the_findings_of_a_result() -> None:
-    found = DiscoveryResult(judged("order found").result)
+    found = found_in(judged("order found"))
     assert (found.verdict, found.advice) == ("order found", "Do this.")
     assert found.order_in_names == ["y1", "y2", "y0"]
     assert found.dependencies[0] == TargetDependency(
@@ -18,7 +25,7 @@ def test_the_findings_of_a_result() -> None:
 
 
 def test_the_findings_of_an_earlier_version() -> None:
-    found = DiscoveryResult(of_an_earlier_version(known_run()).result)
+    found = found_in(of_an_earlier_version(known_run()))
     assert (found.verdict, found.advice) == ("order found", "Good.")
     assert found.order_in_names == ["y1", "y2", "y0"]
     first = found.dependencies[0]
@@ -27,15 +34,14 @@ def test_the_findings_of_an_earlier_version() -> None:
 
 
 def test_a_strategy_that_judges_nothing() -> None:
-    found = DiscoveryResult(judged(None, None, []).result)
+    found = found_in(judged(None, None, []))
     assert (found.verdict, found.advice, found.dependencies) == (None, None, [])
-    named = DiscoveryResult({"order": [1, 0], "target_names": ["mass", "speed"]})
-    assert named.order_in_names == ["speed", "mass"]
-    assert (named.verdict, named.dependencies) == (None, [])
+    named = found_in(judged(None, None, [], target_names=["mass", "speed", "force"]))
+    assert named.order_in_names == ["speed", "force", "mass"]
 
 
-def test_what_was_counted_is_kept_in_the_result_whatever_the_verdict() -> None:
-    assert len(DiscoveryResult(judged("nothing learnt").result).dependencies) == len(COUNTED)
+def test_mined_dependencies_are_kept_in_the_result_whatever_the_verdict() -> None:
+    assert len(found_in(judged("nothing learnt")).dependencies) == len(MINED)
 
 
 def test_consecutive_inputs_are_a_range_unless_they_have_names() -> None:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import plotly.offline
 import pytest
-from reports_helpers import dependency, judged, known_run, of_an_earlier_version, with_result
+from reports_helpers import dependency, judged, known_run, of_an_earlier_version, of_many_targets, of_result, result_of
 
 from genorder.reports import page
 from genorder.reports.comparison import comparison_table, order_agreement, run_labels
-from genorder.reports.figures import rates_drawing, safe
+from genorder.reports.figures import rates_figure
 from genorder.reports.page import comparison_page, run_page, write_report
+from genorder.reports.plotly_figures import plotly_figure, safe
 from genorder.reports.run import read_run
 from genorder.reports.sections import sections_of
 
@@ -70,10 +71,10 @@ def test_sections_of_each_kind_of_run(kind: str, request: pytest.FixtureRequest)
     assert [section.name for section in sections] == SECTIONS[kind]
     text = run_page(read_run(path))
     elements = Elements(text)
-    drawings = [part.drawing for section in sections for part in section.parts if part.drawing]
-    assert len({drawing.name for drawing in drawings}) == len(drawings)
-    assert elements.count("figure") == len(drawings)
-    assert elements.count("script") == len(drawings) + 2  # their data, one copy of plotly, the page's own
+    figures = [part.figure for section in sections for part in section.parts if part.figure]
+    assert len({figure.name for figure in figures}) == len(figures)
+    assert elements.count("figure") == len(figures)
+    assert elements.count("script") == len(figures) + 2  # their data, one copy of plotly, the page's own
     assert len(text.encode()) < 3_000_000
     assert not re.search(r'(?:src|href)="(?!#|data:)', text.replace(page._asset("plotly-cartesian.min.js"), ""))
 
@@ -95,16 +96,6 @@ def test_an_unfinished_run_says_how_far_it_is(interrupted: Path) -> None:
     written.unlink()
 
 
-def test_variables_over_time_are_told() -> None:
-    run = known_run()
-    proposed = run.result["proposed"]
-    details = {**proposed["details"], "variables": [[1, 2], [0, 2]]}
-    sections = sections_of(with_result(run, proposed={**proposed, "details": details}))
-    section = next(section for section in sections if section.name == "dependencies")
-    (told,) = [line for line in section.prose if "2 variables over 2 times" in line]
-    assert "y1 y2; y0 y2" in told
-
-
 @pytest.mark.parametrize(
     ("verdict", "heading"),
     [
@@ -116,7 +107,7 @@ def test_variables_over_time_are_told() -> None:
     ],
 )
 def test_the_page_of_each_verdict(verdict: str | None, heading: str) -> None:
-    run = judged(verdict, target_names=None)
+    run = judged(verdict)
     order, *others = sections_of(run)
     assert order.heading == heading
     recipes = [section for section in others if section.name == "dependencies"]
@@ -138,7 +129,7 @@ def test_the_recipe_is_not_folded_away() -> None:
 def test_a_run_of_an_earlier_version(tmp_path: Path) -> None:
     """From its directory, as `genorder report` reads it."""
     run = of_an_earlier_version(known_run())
-    files = {"config.json": run.config, "result.json": run.result, "environment.json": run.starts}
+    files = {"config.json": run.config, "result.json": result_of(run), "environment.json": run.starts}
     for name, content in files.items():
         (tmp_path / name).write_text(json.dumps(content))
     written = write_report(tmp_path).read_text(encoding="utf-8")
@@ -146,19 +137,16 @@ def test_a_run_of_an_earlier_version(tmp_path: Path) -> None:
     assert "Order found: emit the targets in the order y1 y2 y0" in text
     assert "y0 <- x1, y2" in text
     assert "a trained model" in text
-    assert "Counted" not in text
+    assert "Mined" not in text
 
 
 def test_many_targets_are_drawn_as_a_matrix() -> None:
     rows = [dependency(target, [], [target + 1] if target < 99 else []) for target in range(100)]
     order = list(range(100))[::-1]
-    known = known_run()
-    result = {"order": order, "given_order": order[::-1], "verdict": "order found", "dependencies": rows}
-    sections = sections_of(dataclasses.replace(known, result=result))
-    (section,) = [section for section in sections if section.name == "dependencies"]
-    captions = [part.drawing.caption for part in section.parts if part.drawing]
+    (section,) = [section for section in sections_of(of_many_targets(order, rows)) if section.name == "dependencies"]
+    captions = [part.figure.caption for part in section.parts if part.figure]
     assert captions == [
-        "In the found order: 0 of 99 dependencies point to later targets",
+        "In the found order: every dependency points to an earlier target",
         "In the given order: 99 of 99 dependencies point to later targets",
     ]
 
@@ -182,10 +170,11 @@ def test_names_of_attended_orders_are_shown_as_text(attention: Path) -> None:
     """They are what the user typed: a file's name may hold anything."""
     hostile, shown = "\x1b[31m\u202e.json", "\\u001b[31m\\u202e.json"
     run = read_run(attention)
-    rows = [{**row, "name": hostile} for row in run.result["attention"][:1]]
-    changed = {"attention": rows, "seconds": {hostile: 1.0}}
+    result = result_of(run)
+    rows = [{**row, "name": hostile} for row in result["attention"][:1]]
     config = {**run.config, "orders": {hostile: [0]}}
-    text = run_page(dataclasses.replace(run, config=config, result=changed))
+    changed = {**result, "attention": rows, "seconds": {hostile: 1.0}}
+    text = run_page(of_result(dataclasses.replace(run, config=config), changed))
     drawn = [
         json.loads(data) for data in re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text, re.S)
     ]
@@ -207,9 +196,10 @@ def test_the_policy_allows_nothing_to_be_sent(training: Path) -> None:
 
 
 def test_runs_named_like_numbers_are_drawn_by_name() -> None:
-    drawing = rates_drawing(["7", "2024-01-01"], {"this order": [(0.5, 0.4, 0.6), (0.7, 0.6, 0.8)]})
-    assert drawing.figure.layout.yaxis.type == "category"
-    assert list(drawing.figure.data[0].y) == ["7", "2024-01-01"]
+    figure = rates_figure(["7", "2024-01-01"], {"this order": [(0.5, 0.4, 0.6), (0.7, 0.6, 0.8)]})
+    drawn = plotly_figure(figure)
+    assert list(drawn.layout.yaxis.ticktext) == ["7", "2024-01-01"]
+    assert list(drawn.layout.yaxis.tickvals) == list(drawn.data[0].y) == [0, 1]
 
 
 def test_the_script_is_of_the_version_that_figures_are_made_for() -> None:
@@ -224,16 +214,18 @@ def test_comparison(discovery: Path, exploration: Path, training: Path, interrup
     table = comparison_table(runs)
     assert table.column("run") == ["discovery", "exploration", "training", "interrupted"]
     assert table.column("state") == ["finished", "finished", "finished", "interrupted"]
-    assert table.column("success rate")[0] == runs[0].result["success_rate"]
+    assert table.column("success rate")[0] == result_of(runs[0])["success_rate"]
     assert table.column("success rate")[1] is None
-    assert table.column("time")[0] == pytest.approx(runs[0].result["seconds"]["total"])
+    assert table.column("time")[0] == pytest.approx(result_of(runs[0])["seconds"]["total"])
     text = Elements(comparison_page(runs)).text
     assert "3 runs finished, 1 not" in text
 
 
 def test_agreement_of_orders() -> None:
     def of(order: list[int], fingerprint: str = "f") -> object:
-        return known_run(result={"order": order}, config={"data": {"fingerprint": fingerprint}})
+        config = {"verb": "discover", "data": {"fingerprint": fingerprint}}
+        run = judged(None, None, [], order=order, order_in_true_indices=order)
+        return dataclasses.replace(run, config=config)
 
     matrix = order_agreement([of([0, 1, 2]), of([2, 1, 0]), of([0, 2, 1]), of([0, 1], "other")])  # type: ignore[list-item]
     assert matrix is not None

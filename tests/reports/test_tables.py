@@ -1,27 +1,31 @@
 """The tables of a report, against numbers that can be checked by hand."""
 
 import dataclasses
+from collections import Counter
 
 import numpy as np
-from reports_helpers import BY_MODEL, COUNTED, dependency, finished_job, judged, known_run, with_result
+from reports_helpers import BY_MODEL, MINED, dependency, finished_job, judged, known_run, ranked_run, with_result
 
-from genorder.reports.graph import dependency_graph
-from genorder.reports.path import command, configuration_table, path_table
-from genorder.reports.samples import Token, samples_of
+from genorder.orders import Order
+from genorder.reports.dependencies import dependency_graph, dependency_matrix, dependency_table, direction_text
 from genorder.reports.tables import (
-    above_diagonal,
+    Token,
     candidate_curves,
+    command,
+    configuration_table,
     curve_table,
-    dependency_matrix,
-    dependency_table,
     order_table,
+    path_table,
     position_table,
     race_curves,
     ranking_table,
+    samples_of,
     thinned,
     time_table,
     training_curves,
 )
+
+FOUND, GIVEN = Order((1, 2, 0)), Order((0, 1, 2))
 
 
 def test_order() -> None:
@@ -29,7 +33,7 @@ def test_order() -> None:
     assert table is not None
     assert [column.name for column in table.columns] == ["step", "target", "place in the given order", "true index"]
     assert table.rows == [(0, "y1", 1, 0), (1, "y2", 2, 1), (2, "y0", 0, 2)]
-    assert order_table(with_result(known_run(), order=None)) is None
+    assert order_table(known_run(result={})) is None
 
 
 def test_targets_go_by_the_names_of_the_data() -> None:
@@ -45,34 +49,35 @@ def test_dependencies_turn_triangular_in_the_found_order() -> None:
     run = known_run()
     table = dependency_table(run)
     assert table is not None
-    assert [column.name for column in table.columns] == ["step", "recipe", "found by", "loss given those"]
+    assert [column.name for column in table.columns] == ["step", "recipe", "found by", "loss given these"]
     assert table.rows == [
         (0, "y1 <- x0", "a trained model", 0.2),
         (1, "y2 <- y1", "a trained model", 0.3),
         (2, "y0 <- x1, y2", "a trained model", 0.1),
     ]
-    found, given = dependency_matrix(run, [1, 2, 0]), dependency_matrix(run, [0, 1, 2])
+    found, given = dependency_matrix(run, FOUND), dependency_matrix(run, GIVEN)
     assert found is not None
     assert given is not None
     assert found.names == ["y1", "y2", "y0"]
     assert found.values == [[0, 0, 0], [2.0, 0, 0], [0, 5.0, 0]]
     assert given.values == [[0, 0, 5.0], [0, 0, 0], [0, 2.0, 0]]
-    assert (above_diagonal(found), above_diagonal(given)) == (0, 1)
+    assert direction_text(run, FOUND) == "every dependency points to an earlier target"
+    assert direction_text(run, GIVEN) == "1 of 2 dependencies point to later targets"
     other = with_result(run, dependencies=[])
     assert dependency_table(other) is None
-    assert dependency_matrix(other, [0, 1, 2]) is None
+    assert dependency_matrix(other, GIVEN) is None
 
 
 def test_the_recipe_holds_its_evidence() -> None:
-    noisy = [BY_MODEL, COUNTED[1], {**COUNTED[2], "pairs": 1000, "violations": 98}]
+    noisy = [BY_MODEL, MINED[1], {**MINED[2], "pairs": 1000, "violations": 98}]
     table = dependency_table(judged("order found", dependencies=noisy))
     assert table is not None
     assert [column.name for column in table.columns] == [
-        "step", "recipe", "found by", "pairs compared", "violations", "violation rate", "loss given those",
+        "step", "recipe", "found by", "pairs compared", "violations", "violation rate", "loss given these",
     ]  # fmt: skip
     assert table.rows == [
-        (0, "y1 <- x0", "counting", 120_000, 0, 0.0, None),
-        (1, "y2 <- y1", "counting", 1000, 98, 0.098, None),
+        (0, "y1 <- x0", "mining", 120_000, 0, 0.0, None),
+        (1, "y2 <- y1", "mining", 1000, 98, 0.098, None),
         (2, "y0 <- x1, y2", "a trained model", None, None, None, 0.1),
     ]
     exact = dependency_table(judged("order found"))
@@ -83,24 +88,22 @@ def test_the_recipe_holds_its_evidence() -> None:
 
 def test_the_graph_holds_inputs_and_targets() -> None:
     run = judged("order found")
-    found, given = dependency_graph(run, [1, 2, 0]), dependency_graph(run, [0, 1, 2])
+    found, given = dependency_graph(run, FOUND), dependency_graph(run, GIVEN)
     assert found is not None
     assert given is not None
     assert [node.name for node in found.targets] == ["y1", "y2", "y0"]
     assert [node.y for node in found.targets] == [0, 1, 2]  # from top to bottom
-    assert [(node.name, node.told, node.y) for node in found.inputs] == [("x0", "x0 -> y1", 0), ("x1", "x1 -> y0", 2)]
-    assert [found.count(kind) for kind in ("input", "earlier", "later")] == [2, 2, 0]
-    assert [given.count(kind) for kind in ("input", "earlier", "later")] == [2, 1, 1]
-    assert found.told == "every dependency points to an earlier target"
-    assert given.told == "1 of 2 dependencies point to later targets"
+    assert [(node.name, node.hover, node.y) for node in found.inputs] == [("x0", "x0 -> y1", 0), ("x1", "x1 -> y0", 2)]
+    assert Counter(edge.kind for edge in found.edges) == {"input": 2, "earlier": 2}
+    assert Counter(edge.kind for edge in given.edges) == {"input": 2, "earlier": 1, "later": 1}
     assert found.left < min(node.x for node in found.inputs)
     assert found.right > max(x for edge in found.edges for x in edge.x)
 
 
 def test_inputs_of_a_graph_do_not_overlap() -> None:
     """Six inputs of one target, as many rows as inputs."""
-    rows = [dependency(0, [1, 2, 3, 4, 5, 0], [2]), *COUNTED[1:]]
-    graph = dependency_graph(judged("order found", dependencies=rows), [1, 2, 0])
+    rows = [dependency(0, [1, 2, 3, 4, 5, 0], [2]), *MINED[1:]]
+    graph = dependency_graph(judged("order found", dependencies=rows), FOUND)
     assert graph is not None
     assert graph.rows == 6
     assert sorted(node.y for node in graph.inputs) == [0, 1, 2, 3, 4, 5]
@@ -109,7 +112,9 @@ def test_inputs_of_a_graph_do_not_overlap() -> None:
 
 def test_a_graph_of_too_many_rows_is_none() -> None:
     rows = [dependency(target, [], []) for target in range(100)]
-    assert dependency_graph(judged("order found", dependencies=rows), list(range(100))) is None
+    order = list(range(100))
+    run = judged("order found", dependencies=rows, order=order, order_in_true_indices=order)
+    assert dependency_graph(run, Order.forward(100)) is None
 
 
 def test_ranking_of_a_race() -> None:
@@ -124,7 +129,7 @@ def test_ranking_of_a_race() -> None:
 
 def test_a_long_ranking_is_cut_and_says_so() -> None:
     row = {"order": [0, 1], "loss": 1.0, "standard_error": 0.1, "tied_with_best": False, "samples": 9, "curve": []}
-    run = known_run(result={"ranking": [{**row, "rank": rank} for rank in range(1, 1001)]})
+    run = ranked_run([{**row, "rank": rank} for rank in range(1, 1001)], curve_steps=[])
     table = ranking_table(run)
     assert table is not None
     assert table.column("rank") == list(range(1, 201))
@@ -149,8 +154,8 @@ def test_curves_of_candidates_leave_out_what_is_not_finite() -> None:
         {**row, "rank": 1, "loss": 1.0, "curve": [3.0, 2.0]},
         {**row, "rank": 2, "loss": None, "curve": [3.0, None]},
     ]
-    config = {"verb": "rank", "config": {"profiler": {"training": {"steps": 30}}}}
-    (curve,) = candidate_curves(known_run(config=config, result={"ranking": ranking, "curve_steps": [10, 20]}))
+    config = {"config": {"profiler": {"training": {"steps": 30}}}}
+    (curve,) = candidate_curves(ranked_run(ranking, config=config, curve_steps=[10, 20]))
     assert (curve.name, curve.steps, curve.losses) == ("1: given, reversed", [10, 20, 30], [3.0, 2.0, 1.0])
 
 
@@ -197,7 +202,9 @@ def test_samples_that_are_cut_say_how_much_is_missing() -> None:
     example = {"row": 0, "right": True, "input_length": 300, "length": 999, "input": kept, "expected": kept,
                "generated": kept}  # fmt: skip
     order = list(range(1200))[::-1]
-    (sample,) = samples_of(with_result(known_run(), order=order, examples=[example]), "model")
+    (sample,) = samples_of(
+        with_result(known_run(), order=order, order_in_true_indices=order, examples=[example]), "model"
+    )
     assert (len(sample.inputs), len(sample.tokens), sample.cut) == (64, 64, 300 - 64 + 1000 - 64)
     assert sample.tokens[0].target == "y998"  # the last of the sample's own targets, not of the longest sample's
 
@@ -221,7 +228,8 @@ def test_path_of_a_finished_and_of_an_unfinished_search() -> None:
     assert table.rows == [("any-order 1", 2, 1, 0.2, "y1 y2 y0", 4.0)]
     profile = {
         "orders": [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]], "losses": [1.0, 0.5, None, 0.1],
-        "samples": [8, 8, 8, 4], "train_seconds": 1.0, "score_seconds": 2.0,
+        "samples": [8, 8, 8, 4], "train_seconds": 1.0, "score_seconds": 2.0, "errors": [0.1, 0.1, None, 0.1],
+        "tied": [False, True, False, False], "curve_steps": [], "curves": [],
     }  # fmt: skip
     so_far = path_table(known_run(result={}, jobs=[finished_job("profile global 1", profile)]))
     assert so_far is not None
@@ -231,7 +239,7 @@ def test_path_of_a_finished_and_of_an_unfinished_search() -> None:
 
 
 def test_the_oracle_has_columns_of_its_own_until_a_search_is_finished() -> None:
-    """It orders the targets that counting has left open: here the first and the last of three."""
+    """It orders the targets that mining has left open: here the first and the last of three."""
     jobs = [
         finished_job("mine dependencies", {"known": [{"target": 1}]}),
         finished_job("any-order 1", {"proposals": [{"order": [1, 0], "loss": 0.5}]}, 2.0),

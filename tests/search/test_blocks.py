@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from genorder.orders import Order
-from genorder.search.blocks import (
+from genorder.search.global_local import (
     block_arrangements,
     even_blocks,
     sized_blocks,

@@ -1,4 +1,4 @@
-"""Counting first, a model for what is left, one graph with evidence: verdicts, partial results, odd data."""
+"""Mining first, a model for the open targets, one graph with evidence: verdicts, partial results, odd data."""
 
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,22 @@ from learned_helpers import (
 )
 
 from genorder.data import encode
-from genorder.dependencies.graph import TargetDependency, is_topological
-from genorder.dependencies.mining import Mined, MiningConfig
-from genorder.dependencies.relations import Determinant
+from genorder.dependencies.graph import Determinant, FunctionalDependencies, TargetDependency, is_topological
+from genorder.dependencies.mining import MiningConfig
 from genorder.errors import InputError, Interrupted
 from genorder.orders import Constraints, Order, cost_ratio
-from genorder.search import AnyOrder, Budget, Dependencies, Proposal, SearchResult
-from genorder.search.dependencies import Learned, verdict
+from genorder.search import (
+    AnyOrder,
+    AnyOrderDetails,
+    Budget,
+    Dependencies,
+    DependenciesDetails,
+    Proposal,
+    SearchResult,
+    Verdict,
+)
+from genorder.search.dependencies import LearnedTargets, judge
+from genorder.search.diagnosis import OrderLosses
 from genorder.tasks import TaskData, make_task, task_splits
 from made_data import TOKENS
 
@@ -42,8 +51,19 @@ def found(folder: Path, splits: Splits, steps: int = 40, search: Dependencies = 
     return propose(folder, splits, shortened(steps), search, **options)
 
 
+def details_of(result: SearchResult) -> DependenciesDetails:
+    assert isinstance(result.details, DependenciesDetails)
+    return result.details
+
+
+def oracle_of(result: SearchResult) -> AnyOrderDetails:
+    oracle = details_of(result).oracle
+    assert oracle is not None
+    return oracle
+
+
 def graph_of(result: SearchResult) -> list[TargetDependency]:
-    graph = [TargetDependency.from_dict(row) for row in result.details["dependencies"]]
+    graph = result.details.dependencies
     assert [one.target for one in graph] == list(range(len(graph)))
     return graph
 
@@ -57,7 +77,7 @@ def nothing_is_trained(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.optim.AdamW, "step", lambda *_, **__: pytest.fail("trained"))
 
 
-# What counting determines.
+# What mining determines.
 
 
 def chain(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
@@ -70,7 +90,7 @@ def chain(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
 def test_a_chain_of_sums(tmp_path: Path, shortest: int | None) -> None:
     """Sums can be solved for any term: only from the inputs on do they have a direction."""
     result = found(tmp_path, splits_of(chain, inputs=5, shortest=shortest))
-    assert result.details["verdict"] == "order found"
+    assert result.details.verdict == "order found"
     assert orders_of(result) == [[0, 1, 2, 3]]
     graph = graph_of(result)
     assert [(one.inputs, one.targets) for one in graph] == [((0, 1), ()), ((2,), (0,)), ((3,), (1,)), ((4,), (2,))]
@@ -89,7 +109,7 @@ def test_the_order_and_the_graph_of_a_network(tmp_path: Path) -> None:
     data = task_splits(make_task("delay-modular", "12"), train=20_000, validation=400, test=1, hidden_order_seed=3)
     splits = [encode(part, input_width=8, target_width=12) for part in (data.splits.train, data.splits.validation)]
     result = found(tmp_path, (splits[0], splits[1]))
-    assert result.details["verdict"] == "order found"
+    assert result.details.verdict == "order found"
     assert len(result.proposals) == 3
     assert all(cost_ratio(proposal.order, data.graph_of_columns()) == 1.0 for proposal in result.proposals)
     check_parents(graph_of(result), data)
@@ -110,8 +130,8 @@ def neighbours(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
 @pytest.mark.parametrize("solve", [copies, neighbours])
 def test_targets_of_the_inputs_alone_prefer_no_order(tmp_path: Path, solve: Solve) -> None:
     result = found(tmp_path, splits_of(solve))
-    assert result.details["verdict"] == "no order preferred"
-    assert "The inputs alone determine the targets" in result.details["advice"]
+    assert result.details.verdict == "no order preferred"
+    assert "The inputs alone determine the targets" in (result.details.advice or "")
     assert all(one.found_by == "counting" and not one.targets for one in graph_of(result))
 
 
@@ -124,9 +144,9 @@ def with_noise(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
 def test_noise_is_measured_and_told(tmp_path: Path) -> None:
     """Six inputs: with five, many samples occur twice, of which noise makes two different ones."""
     result = found(tmp_path, splits_of(with_noise, inputs=6, train=20_000))
-    assert result.details["verdict"] == "order found"
-    assert result.details["noise"] == pytest.approx(0.03, rel=0.2)
-    assert "apart from noise in about" in result.details["advice"]
+    assert result.details.verdict == "order found"
+    assert details_of(result).noise == pytest.approx(0.03, rel=0.2)
+    assert "apart from noise in about" in (result.details.advice or "")
     rates = [one.violation_rate for one in graph_of(result)]
     assert all(rate is not None and 0 < rate < 0.2 for rate in rates)
 
@@ -137,20 +157,19 @@ def test_noise_is_measured_and_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shortest", [None, 1])
 def test_of_random_targets_nothing_is_learnt(tmp_path: Path, shortest: int | None) -> None:
     result = found(tmp_path, splits_of(random_targets, shortest=shortest))
-    assert result.details["verdict"] == "nothing learnt"
-    assert "--set any_order.training.steps" in result.details["advice"]
+    assert result.details.verdict == "nothing learnt"
+    assert "--set any_order.training.steps" in (result.details.advice or "")
     assert all((one.found_by, one.inputs, one.targets) == ("none", (), ()) for one in graph_of(result))
 
 
-def test_without_counting_it_is_the_learned_oracle_alone(tmp_path: Path) -> None:
+def test_without_mining_it_is_the_learned_oracle_alone(tmp_path: Path) -> None:
     splits = square("4")
-    counting = {"mining": MiningConfig(enabled=False)}
-    result = found(tmp_path / "one", splits, 400, **counting)
+    result = found(tmp_path / "one", splits, 400, mining=MiningConfig(enabled=False))
     alone = propose(tmp_path / "other", splits, shortened(400), AnyOrder(rounds=1))
-    assert result.details["verdict"] == alone.details["verdict"] == "order found"
-    assert result.details["advice"] == alone.details["advice"]
-    assert result.details["losses"] == alone.details["losses"]
-    assert [one.to_dict() for one in graph_of(result)] == alone.details["dependencies"]
+    assert result.details.verdict == alone.details.verdict == "order found"
+    assert result.details.advice == alone.details.advice
+    assert oracle_of(result) == alone.details
+    assert graph_of(result) == alone.details.dependencies
     assert all(one.found_by == "model" for one in graph_of(result))
 
 
@@ -166,7 +185,7 @@ CHAIN = [2, 4, 1, 3]  # where the sums stand
 
 
 def check_chain(result: SearchResult) -> None:
-    """What is counted comes first, with its evidence, whatever else there is."""
+    """What is mined comes first, with its evidence, whatever else there is."""
     for order in orders_of(result):
         assert order[:4] == CHAIN
     graph = graph_of(result)
@@ -181,7 +200,7 @@ def and_two_random_ones(inputs_NW: IntArray, rng: np.random.Generator) -> IntArr
 
 
 def and_one_parity(inputs_NW: IntArray, rng: np.random.Generator) -> IntArray:
-    """Of ten inputs at once, which no count can show."""
+    """Of ten inputs at once, which mining cannot show."""
     return beside_sums(inputs_NW.sum(axis=1) % 2, inputs_NW=inputs_NW[:, :5])
 
 
@@ -203,8 +222,8 @@ def and_one_of_a_random_one(inputs_NW: IntArray, rng: np.random.Generator) -> In
 def test_random_targets_come_behind_a_chain(tmp_path: Path) -> None:
     result = found(tmp_path, splits_of(and_two_random_ones, inputs=5))
     check_chain(result)
-    assert result.details["verdict"] == "not settled"
-    assert "Counting determines 4 of 6 targets, which come first" in result.details["advice"]
+    assert result.details.verdict == "not settled"
+    assert "Mining determines 4 of 6 targets, which come first" in (result.details.advice or "")
     graph = graph_of(result)
     assert [(graph[target].found_by, graph[target].targets) for target in (0, 5)] == [("none", ())] * 2
     assert {tuple(order[4:]) for order in orders_of(result)} <= {(0, 5), (5, 0)}
@@ -216,12 +235,12 @@ def test_one_target_that_nothing_determines_comes_last(tmp_path: Path) -> None:
     result = found(tmp_path, splits_of(and_one_parity, inputs=10))
     check_chain(result)
     assert orders_of(result) == [[*CHAIN, 0]]
-    assert result.details["verdict"] == "order found"
-    assert "do not show what determines the rest" in result.details["advice"]
+    assert result.details.verdict == "order found"
+    assert "do not show what determines the rest" in (result.details.advice or "")
     assert graph_of(result)[0].found_by == "none"
 
 
-def test_what_counting_cannot_show_is_learnt_beside_what_it_can(tmp_path: Path) -> None:
+def test_what_mining_cannot_show_is_learnt_beside_what_it_can(tmp_path: Path) -> None:
     """Columns of what a model says are those of the data, not of the part that was left to it."""
     result = found(tmp_path, splits_of(and_noisy_copies, inputs=5), 300)
     check_chain(result)
@@ -235,9 +254,9 @@ def test_what_counting_cannot_show_is_learnt_beside_what_it_can(tmp_path: Path) 
     assert 0 < copy.loss < np.log(TOKENS)
     assert orders_of(result)[0] == [*CHAIN, 5, 0]
     assert is_topological(result.proposals[0].order, graph)
-    assert result.details["verdict"] in ("order found", "not settled")
-    assert "Counting determines 4 of 6 targets" in result.details["advice"]
-    assert result.details["steps"] == 300
+    assert result.details.verdict in ("order found", "not settled")
+    assert "Mining determines 4 of 6 targets" in (result.details.advice or "")
+    assert oracle_of(result).steps == 300
     oracle, last = result.stages
     assert (oracle.name, last.name) == ("learned oracle", "dependencies")
     assert oracle.seconds["train"] > 0
@@ -264,7 +283,7 @@ def noisy_functions_of_targets(inputs_NW: IntArray, rng: np.random.Generator) ->
 def test_targets_of_the_inputs_alone_come_before_others_that_read_them(tmp_path: Path) -> None:
     """Among those that are learnt the order does not matter, and yet they come last."""
     result = found(tmp_path, splits_of(noisy_functions_of_targets), 300, Dependencies())
-    assert result.details["verdict"] == "order found"
+    assert result.details.verdict == "order found"
     assert [one.found_by for one in graph_of(result)] == ["model", "model", "counting", "counting"]
     assert [one.targets for one in graph_of(result)[:2]] == [(2,), (3,)]
     assert all(sorted(order[:2]) == [2, 3] for order in orders_of(result))
@@ -277,18 +296,23 @@ def determined(target: int, *positions: int) -> Determinant:
     return Determinant(target, positions, 10, 1000, 0)
 
 
-def mined(*chosen: Determinant, targets: int, others: tuple[Determinant, ...] = (), **more: Any) -> Mined:
+def mined(
+    *chosen: Determinant, targets: int, others: tuple[Determinant, ...] = (), **more: Any
+) -> FunctionalDependencies:
     """Of two inputs, 0 and 1; target t is at position 2 + t."""
     every = (*chosen, *others)
     all_found = {target: tuple(one for one in every if one.target == target) for target in range(targets)}
     about = {"ambiguous": (), "noise": 0.0, **more}
-    return Mined(2, targets, {one.target: one for one in chosen}, all_found, **about)
+    return FunctionalDependencies(2, targets, {one.target: one for one in chosen}, all_found, **about)
 
 
-def learned(name: str | None, left: list[int], **read: tuple[int, ...]) -> Learned:
-    """What is read by the targets that are left, such as y0=(0, 2), of inputs and known targets after them."""
-    rows = {int(target[1:]): TargetDependency(target=int(target[1:]), inputs=own) for target, own in read.items()}
-    return Learned([Proposal(Order.forward(len(left)))], [0], left, name, "its advice", rows)
+def learned(verdict: Verdict | None, targets: list[int], **read: tuple[int, ...]) -> LearnedTargets:
+    """What the open targets read, such as y0=(0, 2), of inputs and known targets after them."""
+    rows = [TargetDependency(target=int(target[1:]), inputs=own) for target, own in read.items()]
+    losses = OrderLosses(best=1.0, unigram=2.0, reverse=1.0, random=1.0, advantage=0.0, advantage_error=0.1)
+    about = {"losses": losses, "steps": 1, "agreement": 1.0}
+    details = AnyOrderDetails(verdict=verdict, advice="its advice", dependencies=rows, **about) if verdict else None
+    return LearnedTargets([Proposal(Order.forward(len(targets)))], [0], targets, details)
 
 
 CHAINED = (determined(0, 0), determined(1, 1, 2))  # the second of an input and the first
@@ -317,9 +341,9 @@ ALONE = (determined(0, 0), determined(1, 1))
         (mined(*ALONE, targets=3), learned(None, [2]), "not settled", "2 of 3 targets, which come first"),
     ],
 )
-def test_verdicts(made: Mined, oracle: Learned | None, expected: str, said: str) -> None:
-    name, advice = verdict(made, made.determinants, oracle)
-    assert name == expected
+def test_verdicts(made: FunctionalDependencies, oracle: LearnedTargets | None, expected: str, said: str) -> None:
+    verdict, advice = judge(made, made.determinants, oracle)
+    assert verdict == expected
     assert said in advice
 
 
@@ -336,7 +360,7 @@ def test_sorts_keep_to_constraints_that_the_graph_allows(tmp_path: Path) -> None
     constraints = Constraints(before=((3, 0),))
     result = found(tmp_path, splits_of(two_chains, inputs=6), constraints=constraints)
     assert orders_of(result) == [[1, 3, 0, 2]]
-    assert result.details["verdict"] == "order found"
+    assert result.details.verdict == "order found"
 
 
 def test_constraints_that_the_graph_contradicts_are_kept(tmp_path: Path) -> None:
@@ -345,7 +369,7 @@ def test_constraints_that_the_graph_contradicts_are_kept(tmp_path: Path) -> None
     assert all(constraints.allows(proposal.order) for proposal in result.proposals)
     for order in orders_of(result):  # the edges that are left
         assert order.index(1) < order.index(2)
-    assert [one.targets for one in graph_of(result)] == [(), (0,), (1,), (2,)]  # what is found is told all the same
+    assert [one.targets for one in graph_of(result)] == [(), (0,), (1,), (2,)]  # the graph is reported unchanged
 
 
 def test_a_budget_of_steps_is_for_the_oracle(tmp_path: Path) -> None:
@@ -353,7 +377,7 @@ def test_a_budget_of_steps_is_for_the_oracle(tmp_path: Path) -> None:
         (planned,) = Dependencies().plan(problem)
         result = Dependencies().propose(problem)
     assert (planned.steps, planned.more_steps) == (0, 15)
-    assert result.details["steps"] == 15
+    assert oracle_of(result).steps == 15
 
 
 def test_what_is_mined_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,8 +395,8 @@ def test_what_is_mined_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("part", ["screening targets", "sorting the graph"])
 def test_interrupted_and_continued_gives_the_same(tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However long counting takes, Ctrl-C is heard in it."""
-    monkeypatch.setattr("genorder.training.reporter._TELL_SECONDS", 0.0)
+    """However long mining takes, Ctrl-C is heard in it."""
+    monkeypatch.setattr("genorder.training.progress._REPORT_SECONDS", 0.0)
     splits = splits_of(and_one_parity, inputs=10)
     whole = found(tmp_path / "whole", splits)
     with pytest.raises(Interrupted, match=f"stopped while {part}; the same command"):
@@ -396,7 +420,7 @@ def test_too_few_restarts_or_rounds(settings: dict[str, int]) -> None:
 )
 def test_targets_with_nothing_to_find(tmp_path: Path, solve: Solve, expected: str, inputs: int) -> None:
     result = found(tmp_path, splits_of(solve, inputs=inputs), 10)
-    assert result.details["verdict"] == expected
+    assert result.details.verdict == expected
     told(result)
 
 
@@ -405,14 +429,14 @@ def test_short_targets(tmp_path: Path, length: str) -> None:
     """Of two, all 361 inputs are there once: no two samples agree on what determines the second."""
     result = found(tmp_path, square(length))
     assert orders_of(result) == [list(range(int(length)))]
-    assert result.details.get("verdict") == {"1": None, "2": "not settled"}[length]
+    assert result.details.verdict == {"1": None, "2": "not settled"}[length]
 
 
 @pytest.mark.parametrize(("train", "validation"), [(1, 400), (4000, 2)])
 def test_few_samples(tmp_path: Path, train: int, validation: int) -> None:
     """Of a single one, any set would determine anything."""
     result = found(tmp_path, splits_of(random_targets, train=train, validation=validation), 10)
-    assert result.details["verdict"] != "order found"
+    assert result.details.verdict != "order found"
     told(result)
 
 
@@ -438,6 +462,6 @@ def test_lower_digits_come_first_though_the_inputs_determine_them_too(tmp_path: 
         for split in (data.splits.train, data.splits.validation)
     )
     result = found(tmp_path, (train, validation))
-    assert result.details["verdict"] == "order found"
+    assert result.details.verdict == "order found"
     for proposal in result.proposals:
         assert cost_ratio(proposal.order, data.graph_of_columns()) == 1.0

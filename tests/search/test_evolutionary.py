@@ -14,8 +14,7 @@ from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest
 from genorder.orders import Order, random_orders
 from genorder.search import Budget, Evolutionary, SearchProblem, SearchResult
-from genorder.search.evolutionary import next_generation
-from genorder.search.pmx import partially_mapped
+from genorder.search.evolutionary import next_generation, partially_mapped
 from genorder.seeding import numpy_generator
 from genorder.store import Journal
 

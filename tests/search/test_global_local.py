@@ -13,7 +13,7 @@ from search_helpers import all_orders, answered_problem, inversions, perfect_pro
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, Order, cost_ratio, deduplicated, random_orders
 from genorder.search import Budget, GlobalLocal
-from genorder.search.blocks import block_arrangements, even_blocks
+from genorder.search.global_local import block_arrangements, even_blocks
 from genorder.seeding import numpy_generator
 from genorder.tasks import make_task
 

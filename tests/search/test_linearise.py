@@ -153,7 +153,7 @@ def test_renamed_columns_give_the_renamed_sorts(names: list[int]) -> None:
 
 
 def test_it_tells_how_far_it_is_and_hears_of_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("genorder.training.reporter._TELL_SECONDS", 0.0)
+    monkeypatch.setattr("genorder.training.progress._REPORT_SECONDS", 0.0)
     stop, told = StopRequest(), []
 
     def happened(name: str, progress: object) -> None:

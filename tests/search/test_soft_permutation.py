@@ -1,6 +1,6 @@
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from genorder.models.losses import mean_loss
 from genorder.orders import CandidateSource, Order
 from genorder.profiling import ProfilerConfig
 from genorder.profiling.scoring import plain_scores
-from genorder.search import SearchProblem, SearchResult, SoftPermutation, soft_runs
-from genorder.search.soft_model import (
+from genorder.search import SearchProblem, SearchResult, SoftPermutation, SoftPermutationDetails, soft_permutation
+from genorder.search.soft_permutation import (
     attention_entropy,
     mass_around,
     mixed_labels,
@@ -89,6 +89,11 @@ def run(
         return result
 
 
+def details_of(result: SearchResult) -> SoftPermutationDetails:
+    assert isinstance(result.details, SoftPermutationDetails)
+    return result.details
+
+
 def model_for(encoded: EncodedDataset) -> GPT:
     """Of weights so large that orders differ in loss."""
     rng = torch_generator(0)
@@ -126,9 +131,9 @@ def test_nearest_order_undoes_order_matrix_despite_noise(indices: list[int], see
 def test_mass_around_an_order() -> None:
     matrix = np.array([[0.7, 0.2, 0.1], [0.2, 0.8, 0.0], [0.1, 0.0, 0.9]])
     expected = {"diagonal": 2.4 / 3, "next_diagonals": 0.4 / 3, "off_diagonal": 0.6 / 3}
-    assert mass_around(matrix, Order.forward(3)) == pytest.approx(expected)
+    assert asdict(mass_around(matrix, Order.forward(3))) == pytest.approx(expected)
     order = Order((2, 0, 1))
-    assert mass_around(matrix[list(order.inverse())], order) == pytest.approx(expected)
+    assert asdict(mass_around(matrix[list(order.inverse())], order)) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("label_loss", ["divergence", "cross-entropy"])
@@ -161,10 +166,12 @@ def test_losses_against_mixtures_by_hand() -> None:
     entropy = -torch.special.xlogy(labels, labels).sum(dim=-1).mean(dim=0)
     assert (divergence >= 0).all()
     torch.testing.assert_close(cross_entropy - divergence, entropy)
-    blind = torch.nn.functional.kl_div(
+    unigram = torch.nn.functional.kl_div(
         labels.mean(dim=0).clamp_min(1e-30).log().expand_as(labels), labels, reduction="none"
     )
-    torch.testing.assert_close(unigram_losses_by_step(train, rows, matrix), blind.sum(-1).mean(0), atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(
+        unigram_losses_by_step(train, rows, matrix), unigram.sum(-1).mean(0), atol=1e-5, rtol=1e-4
+    )
 
 
 def test_entropy_has_a_gradient_for_the_permutation() -> None:
@@ -184,15 +191,15 @@ def test_proposes_one_order(search: SoftPermutation, length: str, tmp_path: Path
     size = int(length)
     (proposal,) = result.proposals
     assert sorted(proposal.order) == list(range(size))
-    assert proposal.loss == result.details["validation_loss"]["hard_order"]
+    assert proposal.loss == details_of(result).soft.hard_loss
     assert [stage.name for stage in result.stages] == [f"soft {search.variant}"]
-    details = result.details
+    details = result.details.to_dict()
     assert "negative baselines" in details["expected_to_fail"]
     matrix = np.array(details["soft_matrix"])
     assert matrix.shape == (size, size)
     assert matrix.sum(axis=0) == pytest.approx(np.ones(size), abs=1e-5)
     assert nearest_order(matrix) == proposal.order
-    assert details["off_diagonal_mass"] == mass_around(matrix, proposal.order)
+    assert details["off_diagonal_mass"] == asdict(mass_around(matrix, proposal.order))
     joint = search.variant == "joint"
     for name in ("soft", "friendly", "unfriendly"):
         assert len(details["training_loss"][name]) == (20 if joint else 18)
@@ -209,20 +216,20 @@ def test_leakage_is_visible(tmp_path: Path) -> None:
             "training": PROFILER.training.model_copy(update={"batch_size": 32}),
         }
     )
-    details = run(tmp_path, SoftPermutation(steps=120), length="6", profiler=profiler).details
+    details = run(tmp_path, SoftPermutation(steps=120), length="6", profiler=profiler).details.to_dict()
     early = {name: float(np.mean(losses[15:25])) for name, losses in details["training_loss"].items()}
     assert early["soft"] < 0.4 * min(early["friendly"], early["unfriendly"])
     losses = details["validation_loss"]
     assert losses["soft"] < 0.5 < 2 < losses["hard_order"]
     assert details["off_diagonal_mass"]["off_diagonal"] > 0.5
     # From the second step on the targets are read off the steps before: not the work of labels that hardly vary.
-    told, blind = np.array(details["divergence_by_step"]), np.array(details["blind_by_step"])
-    assert (told[2:-1] < 0.3 * blind[2:-1]).all()
+    divergence, unigram = np.array(details["divergence_by_step"]), np.array(details["blind_by_step"])
+    assert (divergence[2:-1] < 0.3 * unigram[2:-1]).all()
 
 
 def test_two_stages_touch_what_they_should(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed: list[tuple[bool, bool]] = []
-    fit: Callable[..., Any] = soft_runs.fit
+    fit: Callable[..., Any] = soft_permutation.fit
 
     def watching(model: Any, *arguments: Any, **options: Any) -> Any:
         state = {name: value.clone() for name, value in model.state_dict().items()}
@@ -234,7 +241,7 @@ def test_two_stages_touch_what_they_should(tmp_path: Path, monkeypatch: pytest.M
 
         return fit(model, *arguments, **options, after_step=after_step)
 
-    monkeypatch.setattr(soft_runs, "fit", watching)
+    monkeypatch.setattr(soft_permutation, "fit", watching)
     run(tmp_path, replace(TWO_STAGE, compare=False))
     assert changed == 3 * (6 * [(True, False)] + 5 * [(False, True)])
 
@@ -269,7 +276,7 @@ class _StopAfter:
 
 def test_finished_runs_come_from_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = run(tmp_path, JOINT)
-    monkeypatch.setattr("genorder.search.soft_runs.fit", lambda *_, **__: pytest.fail("trained again"))
+    monkeypatch.setattr("genorder.search.soft_permutation.fit", lambda *_, **__: pytest.fail("trained again"))
     assert run(tmp_path, JOINT).to_dict() == first.to_dict()
 
 
@@ -284,17 +291,18 @@ def test_relabelled_columns_give_the_relabelled_order(search: SoftPermutation, t
 
 def test_the_start_tells_nothing_of_the_reference(tmp_path: Path) -> None:
     search = SoftPermutation(steps=1, compare=False)
-    matrices = np.array([run(tmp_path / str(seed), search, seed=seed).details["soft_matrix"] for seed in range(8)])
+    results = [run(tmp_path / str(seed), search, seed=seed) for seed in range(8)]
+    matrices = np.array([details_of(result).soft.soft_matrix for result in results])
     assert np.abs(matrices - 0.25).max() < 0.15
     assert np.trace(matrices.mean(axis=0)) / 4 == pytest.approx(0.25, abs=0.02)
-    biased = run(tmp_path / "biased", replace(search, reference_bias=4.0)).details
-    assert biased["off_diagonal_mass"]["diagonal"] > 0.8
+    biased = run(tmp_path / "biased", replace(search, reference_bias=4.0))
+    assert details_of(biased).soft.mass.diagonal > 0.8
 
 
 def test_seeds_differ(tmp_path: Path) -> None:
     search = replace(JOINT, compare=False)
     assert run(tmp_path / "0", search).details != run(tmp_path / "1", search, seed=1).details
-    assert set(run(tmp_path / "0", search).details["training_loss"]) == {"soft"}
+    assert set(run(tmp_path / "0", search).details.to_dict()["training_loss"]) == {"soft"}
 
 
 def test_several_lengths_are_refused(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def make_read_only(disk: Path) -> None:
 
 @contextmanager
 def program(script: str, *arguments: Path | str) -> Iterator[subprocess.Popen[str]]:
-    """A Python program that has printed its first line, `ready`; killed at the end if it is still there."""
+    """A running Python program that has printed `ready`; killed at the end if it still runs."""
     process = subprocess.Popen(
         [sys.executable, "-c", script, *map(str, arguments)],
         stdin=subprocess.PIPE,

@@ -117,9 +117,9 @@ def test_a_read_only_disk_is_refused_also_for_root(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_permission_is_refused() -> None:
-    """Permission bits do not bind root, so it becomes somebody else for the moment."""
+    """Root ignores permission bits, so it temporarily becomes another user."""
     root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory() as folder:  # not tmp_path: nobody else may enter that
+    with tempfile.TemporaryDirectory() as folder:  # not tmp_path, which no other user may enter
         directory = Path(folder)
         if root:
             os.chown(directory, _NOBODY, -1)
@@ -142,7 +142,7 @@ def test_directories_are_made_with_their_parents_and_left_empty(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("below", ["", "run", "run/deeper"])
-def test_a_file_in_the_way_is_named(tmp_path: Path, below: str) -> None:
+def test_a_file_in_place_of_a_directory_is_named(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match=r"cannot write .*file.*: Not a directory; choose another --out$"):
         ensure_writable_directory(tmp_path / "file" / below)
@@ -155,7 +155,7 @@ def test_a_symbolic_link_is_followed(tmp_path: Path) -> None:
     assert (tmp_path / "real").read_bytes() == b"x"
 
 
-def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(InputError, match="Not a regular file"):
         write_bytes_atomic(tmp_path / "pipe", b"x")

@@ -42,7 +42,7 @@ class Outer(BaseModel):
 
 
 def same(a: Any, b: Any) -> bool:
-    """Equality that tells 1, 1.0, True and the two zeros apart, written without canonical JSON."""
+    """Equality that distinguishes 1, 1.0, True and the two zeros, written without canonical JSON."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -107,7 +107,7 @@ def test_other_types_are_refused(obj: object) -> None:
         fingerprint(obj)
 
 
-def test_keys_that_meet_in_json_are_refused() -> None:
+def test_keys_that_are_equal_in_json_are_refused() -> None:
     with pytest.raises(ValueError, match="twice"):
         fingerprint({1: "a", "1": "b"})
 
@@ -142,15 +142,15 @@ def test_file_hash(tmp_path: Path) -> None:
         sha256_file(tmp_path / "none")
 
 
-def test_differences_are_told_by_dotted_path() -> None:
+def test_differences_are_named_by_dotted_path() -> None:
     old = {"seed": 1, "training": {"steps": 500, "old": {"a": 1}}, "sizes": [1, 2], "same": 0}
     new = {"same": 0, "sizes": [1, 3], "training": {"steps": 600, "new": {}}, "seed": True}
     assert config_differences(old, new) == [
-        "seed: 1 in the run directory, true asked for",
-        "training.steps: 500 in the run directory, 600 asked for",
-        "training.old.a: 1 in the run directory, not asked for",
-        "training.new: not in the run directory, {} asked for",
-        "sizes[1]: 2 in the run directory, 3 asked for",
+        "seed: 1 in the run directory, true requested",
+        "training.steps: 500 in the run directory, 600 requested",
+        "training.old.a: 1 in the run directory, not requested",
+        "training.new: not in the run directory, {} requested",
+        "sizes[1]: 2 in the run directory, 3 requested",
     ]
 
 
@@ -160,4 +160,4 @@ def test_long_values_are_cut_where_they_differ() -> None:
     assert "x1y" in line
     assert "x2y" in line
     (line,) = config_differences({"a": list(range(100))}, {"a": [5]})
-    assert line.endswith("... in the run directory, [5] asked for")
+    assert line.endswith("... in the run directory, [5] requested")

@@ -8,7 +8,7 @@ from store_helpers import make_read_only, next_line, program, small_disk
 from genorder.errors import GenorderError, InputError
 from genorder.store import Journal, fingerprint
 
-# Records one job per line that it is sent, and says so when record() has returned.
+# Records one job per line of its input, and prints `recorded` when record() has returned.
 WRITER = """
 import sys
 from genorder.store import Journal
@@ -20,7 +20,7 @@ with Journal(sys.argv[1]) as journal:
 """
 
 
-def tell(process: Any, line: str) -> None:
+def send(process: Any, line: str) -> None:
     process.stdin.write(line + "\n")
     process.stdin.flush()
     assert next_line(process) == "recorded"
@@ -42,10 +42,10 @@ def test_records_are_found_again_after_reopening(tmp_path: Path) -> None:
 
 def test_settings(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal:
-        ask = journal._connection.execute
-        assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert ask("PRAGMA synchronous").fetchone() == (2,)  # FULL
-        assert ask("PRAGMA user_version").fetchone() == (1,)
+        execute = journal._connection.execute
+        assert execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+        assert execute("PRAGMA user_version").fetchone() == (1,)
 
 
 def test_the_same_result_again_changes_nothing_another_is_an_error(tmp_path: Path) -> None:
@@ -96,11 +96,11 @@ def test_reader_sees_a_writer_at_work_and_its_kill_loses_nothing(tmp_path: Path)
     with program(WRITER, path) as process, Journal.open_read_only(path) as reader:
         assert reader.jobs() == []
         for count in (1, 2, 3):
-            tell(process, f"job{count}")
+            send(process, f"job{count}")
             assert len(reader.jobs()) == count
         with pytest.raises(InputError, match="readonly"):
             reader.record("x", "x", {}, 1.0)
-        tell(process, "job4")
+        send(process, "job4")
         process.kill()
         process.wait()
         assert len(reader.jobs()) == 4
@@ -133,7 +133,7 @@ def test_reader_of_a_closed_journal_has_no_wal_file_to_read(tmp_path: Path) -> N
 def test_reader_on_a_read_only_disk(tmp_path: Path, killed: bool) -> None:
     with small_disk(tmp_path / "disk", 1000) as disk:
         with program(WRITER, disk / "j") as process:
-            tell(process, "a")
+            send(process, "a")
             if killed:
                 process.kill()
             else:
@@ -148,7 +148,7 @@ def test_reader_on_a_read_only_disk(tmp_path: Path, killed: bool) -> None:
             Journal(disk / "j")
 
 
-def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_loses_nothing(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", 200) as disk:
         with Journal(disk / "j") as journal:
             journal.record("a", "job", {}, 1.0)
@@ -159,7 +159,7 @@ def test_a_full_disk_is_told_and_loses_nothing(tmp_path: Path) -> None:
             assert [job.fingerprint for job in journal.jobs()] == ["a", "c"]
 
 
-def test_what_is_no_journal_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_other_files_are_refused_and_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "j"
     path.write_bytes(b"some text, long enough to be looked at as a header" * 10)
     for opening in (Journal, Journal.open_read_only):

@@ -12,7 +12,7 @@ import pytest
 from store_helpers import next_line, program
 
 from genorder.errors import InputError
-from genorder.store import Holder, RunLock, lock_holder
+from genorder.store import LockHolder, RunLock, lock_state
 
 HOLDER = """
 import sys
@@ -65,14 +65,14 @@ def dead_pid() -> int:
     return process.pid
 
 
-def test_a_second_process_is_refused_at_once_and_told_who_holds_it(tmp_path: Path) -> None:
-    assert lock_holder(tmp_path) == (False, None)
+def test_a_second_process_is_refused_at_once_with_a_description_of_the_holder(tmp_path: Path) -> None:
+    assert lock_state(tmp_path) == (False, None)
     with program(HOLDER, tmp_path) as process:
         start = time.monotonic()
         with pytest.raises(InputError) as caught:
             RunLock(tmp_path).acquire()
         assert time.monotonic() - start < 2
-        held, holder = lock_holder(tmp_path)
+        held, holder = lock_state(tmp_path)
         assert held
         assert holder is not None
         assert holder.pid == process.pid
@@ -82,19 +82,19 @@ def test_a_second_process_is_refused_at_once_and_told_who_holds_it(tmp_path: Pat
             "(command: genorder discover 'my data'); wait for it, stop it, or choose another --out"
         )
         process.communicate()
-    assert lock_holder(tmp_path) == (False, None)
+    assert lock_state(tmp_path) == (False, None)
     with RunLock(tmp_path):
         pass
 
 
-def test_a_killed_holder_leaves_nothing_in_the_way(tmp_path: Path) -> None:
+def test_a_killed_holder_does_not_block_the_next(tmp_path: Path) -> None:
     with program(HOLDER, tmp_path) as process:
         process.kill()
         process.wait()
-        assert Holder.read(tmp_path / "lock") is not None  # the file still names it
-        assert lock_holder(tmp_path) == (False, None)
+        assert LockHolder.read(tmp_path / "lock") is not None  # the file still names it
+        assert lock_state(tmp_path) == (False, None)
         with RunLock(tmp_path):
-            assert lock_holder(tmp_path)[0]
+            assert lock_state(tmp_path)[0]
 
 
 def test_children_do_not_keep_the_lock_of_a_killed_parent(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_children_do_not_keep_the_lock_of_a_killed_parent(tmp_path: Path) -> Non
             process.kill()
             process.wait()
             for pid in children:
-                os.kill(pid, 0)  # they live
+                os.kill(pid, 0)  # they are alive
             with RunLock(tmp_path):
                 pass
         finally:
@@ -112,38 +112,38 @@ def test_children_do_not_keep_the_lock_of_a_killed_parent(tmp_path: Path) -> Non
                 os.kill(pid, 9)
 
 
-def test_a_forked_child_does_not_give_back_the_lock(tmp_path: Path) -> None:
+def test_a_forked_child_does_not_release_the_lock(tmp_path: Path) -> None:
     with program(HOLDER_WITH_RELEASING_CHILD, tmp_path):
-        assert lock_holder(tmp_path)[0]
+        assert lock_state(tmp_path)[0]
 
 
 def test_the_same_process_is_refused_the_second_time(tmp_path: Path) -> None:
     with RunLock(tmp_path) as lock:
         for second in (lock, RunLock(tmp_path)):
-            with pytest.raises(InputError, match="in use already by this very process"):
+            with pytest.raises(InputError, match="already in use by this process"):
                 second.acquire()
-        assert lock_holder(tmp_path)[0]
-    with lock:  # and may have it again later
-        assert lock_holder(tmp_path)[0]
-    lock.release()  # once more does no harm
-    assert lock_holder(tmp_path) == (False, None)
+        assert lock_state(tmp_path)[0]
+    with lock:  # and can be acquired again later
+        assert lock_state(tmp_path)[0]
+    lock.release()  # a second release has no effect
+    assert lock_state(tmp_path) == (False, None)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b'{"pid": "x"}', b'{"pid": -1}'])
 def test_a_leftover_file_of_any_content_is_harmless(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "lock").write_bytes(content)
-    assert lock_holder(tmp_path) == (False, None)
+    assert lock_state(tmp_path) == (False, None)
     with RunLock(tmp_path):
-        holder = lock_holder(tmp_path)[1]
+        holder = lock_state(tmp_path)[1]
         assert holder is not None
         assert holder.pid == os.getpid()
 
 
-def test_looking_does_not_get_in_the_way_of_a_start(tmp_path: Path) -> None:
+def test_reading_the_state_does_not_make_a_start_fail(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     with (tmp_path / "lock").open() as looking:
         fcntl.flock(looking, fcntl.LOCK_SH)
-        assert lock_holder(tmp_path) == (False, None)
+        assert lock_state(tmp_path) == (False, None)
         timer = threading.Timer(0.05, fcntl.flock, (looking, fcntl.LOCK_UN))  # while acquire is trying
         timer.start()
         with RunLock(tmp_path):
@@ -151,44 +151,44 @@ def test_looking_does_not_get_in_the_way_of_a_start(tmp_path: Path) -> None:
         timer.join()
 
 
-def test_a_directory_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"cannot write .*/none/lock: No such file"):
         RunLock(tmp_path / "none").acquire()
 
 
 @pytest.mark.usefixtures("without_flock")
 class TestWithoutFlock:
-    def test_takes_refuses_and_gives_back(self, tmp_path: Path) -> None:
-        assert lock_holder(tmp_path) == (False, None)
+    def test_acquires_refuses_and_releases(self, tmp_path: Path) -> None:
+        assert lock_state(tmp_path) == (False, None)
         with RunLock(tmp_path) as lock:
             for second in (lock, RunLock(tmp_path)):
-                with pytest.raises(InputError, match="in use already by this very process"):
+                with pytest.raises(InputError, match="already in use by this process"):
                     second.acquire()
-            held, holder = lock_holder(tmp_path)
+            held, holder = lock_state(tmp_path)
             assert held
             assert holder is not None
             assert holder.pid == os.getpid()
-        assert lock_holder(tmp_path) == (False, None)
+        assert lock_state(tmp_path) == (False, None)
         assert not (tmp_path / "lock.pid").exists()
 
     @pytest.mark.parametrize("own", [False, True])
     def test_a_dead_owner_is_cleared_away(self, tmp_path: Path, own: bool) -> None:
-        """Also one that had our own pid, as in a restarted container."""
+        """Also one with our own pid, as in a restarted container."""
         self.leave(tmp_path, pid=os.getpid() if own else dead_pid())
-        assert lock_holder(tmp_path) == (False, None)
+        assert lock_state(tmp_path) == (False, None)
         with RunLock(tmp_path):
-            assert lock_holder(tmp_path)[0]
+            assert lock_state(tmp_path)[0]
         assert [entry.name for entry in tmp_path.iterdir()] == ["lock"]
 
     def test_a_live_owner_is_respected(self, tmp_path: Path) -> None:
         self.leave(tmp_path, pid=os.getppid())
         with pytest.raises(InputError, match=rf"in use by process {os.getppid()} on .*remove .*lock\.pid"):
             RunLock(tmp_path).acquire()
-        assert lock_holder(tmp_path)[0]
+        assert lock_state(tmp_path)[0]
 
     def test_an_owner_on_another_host_is_respected(self, tmp_path: Path) -> None:
         self.leave(tmp_path, pid=dead_pid(), host="elsewhere")
-        with pytest.raises(InputError, match=r"on elsewhere .*if it is surely gone, remove .*lock\.pid"):
+        with pytest.raises(InputError, match=r"on elsewhere .*if that process has ended, remove .*lock\.pid"):
             RunLock(tmp_path).acquire()
 
     def test_an_owner_that_has_not_written_yet_is_respected(self, tmp_path: Path) -> None:
@@ -198,5 +198,5 @@ class TestWithoutFlock:
 
     @staticmethod
     def leave(directory: Path, **changes: object) -> None:
-        fields = json.loads(Holder.this_process().to_json())
+        fields = json.loads(LockHolder.this_process().to_json())
         (directory / "lock.pid").write_text(json.dumps(fields | changes))

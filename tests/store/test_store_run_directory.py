@@ -50,15 +50,15 @@ def test_another_configuration_is_refused_with_the_differences(tmp_path: Path) -
     with pytest.raises(InputError) as caught:
         start(tmp_path, other)
     assert str(caught.value) == (
-        f"{tmp_path} holds a run of another configuration; choose another --out, or ask for the same:\n"
-        "  training.steps: 500 in the run directory, 600 asked for"
+        f"{tmp_path} holds a run of another configuration; choose another --out, or use the same settings:\n"
+        "  training.steps: 500 in the run directory, 600 requested"
     )
-    start(tmp_path).close()  # the refusal has given the lock back
+    start(tmp_path).close()  # the refusal has released the lock
 
 
 def test_labels_may_change_and_stay(tmp_path: Path) -> None:
-    def labels(given: dict[str, Any]) -> dict[str, Any]:
-        with RunDirectory.open(tmp_path, CONFIG, command=[], environment={}, labels=given) as run:
+    def labels(new: dict[str, Any]) -> dict[str, Any]:
+        with RunDirectory.open(tmp_path, CONFIG, command=[], environment={}, labels=new) as run:
             assert json.loads((tmp_path / "config.json").read_text()).get("labels", {}) == run.labels
             return run.labels
 
@@ -80,14 +80,14 @@ def test_many_differences_are_counted_not_listed(tmp_path: Path) -> None:
     assert lines[-1] == "  and 12 more"
 
 
-def test_a_foreign_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_foreign_directory_is_refused_and_left_unchanged(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(InputError, match=r"not empty and is no run directory: it has thesis\.tex but no config"):
         start(tmp_path)
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_what_a_killed_first_start_leaves_is_not_foreign(tmp_path: Path) -> None:
+def test_files_of_a_killed_first_start_are_not_foreign(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / ".genorder-tmp-abc-config.json").touch()
     start(tmp_path).close()
@@ -102,7 +102,7 @@ def test_a_damaged_configuration_is_named(tmp_path: Path) -> None:
                 opening(tmp_path)
 
 
-def test_every_start_is_noted_and_the_last_ones_kept(tmp_path: Path) -> None:
+def test_every_start_is_recorded_and_the_last_ones_kept(tmp_path: Path) -> None:
     start(tmp_path).close()
     file = tmp_path / "environment.json"
     (noted,) = json.loads(file.read_text())
@@ -167,7 +167,7 @@ def test_the_version_changes_with_a_job_and_with_the_end_and_not_by_reading(tmp_
         assert not changed()
         run.journal.record("a", "job", {}, 1.0)
         assert changed()
-    changed()  # leaving may tidy the journal up; what is read then must not count again
+    changed()  # closing may checkpoint the journal, which must not count as a change later
     with start(tmp_path) as run:
         run.write_failure("the disk is full")
         assert changed()
@@ -187,7 +187,7 @@ def test_the_version_of_a_killed_run_is_not_changed_by_reading(tmp_path: Path) -
     assert run_version(tmp_path) == before
 
 
-def test_only_a_run_that_has_not_ended_is_under_way(tmp_path: Path) -> None:
+def test_only_a_run_that_has_not_ended_has_progress(tmp_path: Path) -> None:
     with start(tmp_path) as run:
         assert read_progress(tmp_path) is None
         run.write_progress({"done": 1})
@@ -217,7 +217,7 @@ def test_status_on_a_read_only_disk(tmp_path: Path) -> None:
             start(disk)
 
 
-def test_status_of_what_is_no_run(tmp_path: Path) -> None:
+def test_status_of_something_other_than_a_run(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path, reason in [(tmp_path, "it has no config"), (tmp_path / "file", "no such directory")]:
         with pytest.raises(InputError, match=f"{path} is no run directory: {reason}"):

@@ -1,13 +1,13 @@
-"""Checks of what determines a target, on samples."""
+"""Checks on samples of which positions determine a target."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from genorder.tasks import Drawn
+from genorder.tasks import DrawnSamples
 
 
-def is_function_of(drawn: Drawn, target: int, parents: Sequence[int], inputs: Sequence[int]) -> bool:
+def is_function_of(drawn: DrawnSamples, target: int, parents: Sequence[int], inputs: Sequence[int]) -> bool:
     """Whether samples that agree on these targets and inputs agree on the target."""
     code = np.zeros(len(drawn.inputs), dtype=np.int64)
     for column in [*(drawn.targets[:, j] for j in parents), *(drawn.inputs[:, i] for i in inputs)]:

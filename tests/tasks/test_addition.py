@@ -30,7 +30,7 @@ def test_variable_length() -> None:
         assert not any(x[2 * digits :] + y[n:])
 
 
-def test_each_digit_is_a_function_of_what_the_graph_names_and_of_nothing_less() -> None:
+def test_each_digit_is_a_function_of_its_parents_and_of_no_subset() -> None:
     drawn = make_task("addition", 5).generate(100_000, Split.TRAIN)
     graph = make_task("addition", 5).dependencies()
     for target in range(5):
@@ -39,8 +39,8 @@ def test_each_digit_is_a_function_of_what_the_graph_names_and_of_nothing_less() 
         if target == 3:
             continue  # the first carry follows from the inputs alone
         assert target == 4 or not is_function_of(drawn, target, (), inputs)
-        for left_out in inputs:
-            assert not is_function_of(drawn, target, parents, [i for i in inputs if i != left_out])
+        for omitted in inputs:
+            assert not is_function_of(drawn, target, parents, [i for i in inputs if i != omitted])
     assert graph.input_parents == ((0, 4), (0, 1, 4, 5), (1, 2, 5, 6), (2, 3, 6, 7), (3, 7))
 
 

@@ -149,10 +149,10 @@ def test_variable_length_steps_by_four(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_step_depends_on_what_is_declared_and_on_nothing_else(name: str) -> None:
+def test_a_step_depends_exactly_on_the_declared_reads(name: str) -> None:
     network = delay(name).network
     reads = {update.variable: set(update.reads) for update in network.updates}
-    for update in network.updates:  # what is read of the same time step stands for what that reads
+    for update in network.updates:  # a read of the same time step is replaced by the reads of that variable
         for variable, lag in update.reads:
             if lag == 0:
                 reads[update.variable] |= reads[variable]
@@ -175,8 +175,8 @@ def test_a_step_depends_on_what_is_declared_and_on_nothing_else(name: str) -> No
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_graph_reaches_what_an_input_changes(name: str) -> None:
-    """A target changes with an input position just if the graph has a path from the one to the other."""
+def test_graph_has_a_path_to_each_target_that_an_input_changes(name: str) -> None:
+    """A target changes with an input position exactly if the graph has a path between them."""
     task = delay(name, 16)
     graph = task.dependencies()
     drawn = task.generate(3000, Split.TRAIN)

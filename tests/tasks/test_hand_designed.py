@@ -33,14 +33,14 @@ def test_five_names_each_an_order_of_all_targets(network: str, length: int) -> N
 
 @every_network
 @pytest.mark.parametrize("name", NAMES)
-def test_all_but_the_reverse_are_topological_sorts(network: str, name: str) -> None:
+def test_all_except_the_reverse_are_topological_sorts(network: str, name: str) -> None:
     """No network reads a value of its own time step, not even through a latent: time-major orders are all valid."""
     task = make_task(network, LENGTH)
     assert respects_dependencies(task.hand_designed_orders()[name], task) == (name != "reverse")
 
 
 @every_network
-def test_time_major_ones_differ_within_the_time_step_alone(network: str) -> None:
+def test_time_major_orders_differ_only_within_a_time_step(network: str) -> None:
     orders = make_task(network, LENGTH).hand_designed_orders()
     assert orders["time_first"] == Order.forward(LENGTH)
     assert orders["reverse"] == Order.reverse(LENGTH)

@@ -5,13 +5,13 @@ import pytest
 
 from genorder.errors import InputError
 from genorder.orders import Order, cost_ratio
-from genorder.tasks import Lengths, Split, hidden_order, hide, make_task, unhide_order
+from genorder.tasks import Lengths, Split, hidden_order, hide_order, make_task, unhide_order
 
 
 def test_hide_stores_true_targets_in_secret_columns() -> None:
     drawn = make_task("square", 8).generate(20, Split.TRAIN)
     secret = hidden_order(Lengths(8, 8), seed=3)
-    stored = hide(drawn, secret)
+    stored = hide_order(drawn, secret)
     for column in range(8):
         np.testing.assert_array_equal(stored.targets[:, column], drawn.targets[:, secret[column]])
     np.testing.assert_array_equal(stored.inputs, drawn.inputs)
@@ -29,7 +29,7 @@ def test_emitting_the_hidden_targets_in_the_inverse_order_gives_the_true_ones() 
     drawn = task.generate(10, Split.TRAIN)
     secret = hidden_order(task.lengths, seed=1)
     found = secret.inverse()
-    np.testing.assert_array_equal(found.apply(hide(drawn, secret).targets), drawn.targets)
+    np.testing.assert_array_equal(found.apply(hide_order(drawn, secret).targets), drawn.targets)
     assert cost_ratio(found, task.dependencies().relabelled(secret)) == 1.0
 
 
@@ -74,7 +74,7 @@ def test_groups_between_lengths_are_shuffled_among_themselves(lengths: Lengths, 
 def test_every_samples_padding_stays_at_its_end(spec: str) -> None:
     task = make_task(spec, "8-16")
     drawn = task.generate(300, Split.TRAIN)
-    stored = hide(drawn, hidden_order(task.lengths, seed=4))
+    stored = hide_order(drawn, hidden_order(task.lengths, seed=4))
     for true, column, length in zip(
         drawn.targets.tolist(), stored.targets.tolist(), drawn.target_lengths.tolist(), strict=True
     ):
@@ -89,4 +89,4 @@ def test_nothing_can_move_when_every_prefix_occurs() -> None:
 def test_hide_refuses_an_order_that_mixes_in_padding() -> None:
     drawn = make_task("relu", "3-6").generate(100, Split.TRAIN)
     with pytest.raises(InputError, match="mix targets and padding"):
-        hide(drawn, Order.reverse(6))
+        hide_order(drawn, Order.reverse(6))

@@ -4,7 +4,7 @@ import pytest
 from genorder.errors import InputError
 from genorder.orders import Order, cost_ratio
 from genorder.tasks import Split, make_task
-from genorder.tasks.partition import owned_by
+from genorder.tasks.base import owned_by
 
 
 def by_loop(x: list[int], d: int) -> list[int]:
@@ -62,8 +62,8 @@ def test_d_must_be_positive() -> None:
         make_task("index:d=0", 5)
 
 
-def test_targets_do_depend_on_all_inputs() -> None:
-    """The graph lets every target but the first read any position of X: some sample must do so."""
+def test_targets_depend_on_all_inputs() -> None:
+    """In the graph every target except the first may read any position of X: some sample must do so."""
     task = make_task("index", 6)
     drawn = task.generate(3000, Split.TRAIN)
     for position in range(6):

@@ -36,8 +36,8 @@ def test_with_a_factor_of_one_digit_the_graph_is_exact(digits: int, by: int) -> 
         if target == 3:
             continue  # the first carry follows from the inputs alone
         assert target == 4 or not is_function_of(drawn, target, (), inputs)
-        for left_out in inputs:
-            assert not is_function_of(drawn, target, parents, [i for i in inputs if i != left_out])
+        for omitted in inputs:
+            assert not is_function_of(drawn, target, parents, [i for i in inputs if i != omitted])
     assert task.friendly_order() == Order.reverse(5)
 
 

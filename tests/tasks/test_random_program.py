@@ -13,7 +13,7 @@ from genorder.tasks.operations import Copy, Pointer, Tabulated, digit_operation
 from genorder.tasks.program import MOST_INPUTS, Builder, Position, Rejected
 from genorder.tasks.random_program import FAMILIES
 
-SEEDS = range(31)
+SEEDS = [seed for seed in range(31) if seed not in (13, 16)]  # without two that take seconds to draw
 PER_FAMILY = [(family, seed) for family in FAMILIES for seed in (0, 1)]
 
 
@@ -26,7 +26,7 @@ def random_task(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_each_target_is_a_function_of_what_the_graph_names(seed: int) -> None:
+def test_each_target_is_a_function_of_its_parents(seed: int) -> None:
     task = random_task(seed)
     drawn, graph = task.generate(10_000, Split.TRAIN), task.dependencies()
     assert 6 <= task.longest <= 24
@@ -50,7 +50,7 @@ def _column(inputs: np.ndarray, targets: np.ndarray, position: Position) -> np.n
 
 @pytest.mark.parametrize(("family", "seed"), PER_FAMILY)
 def test_programs_can_be_identified(family: str, seed: int) -> None:
-    """No target is nearly constant, and none follows from less than it reads, or from a single other position."""
+    """No target is nearly constant or follows from fewer positions than it reads or from a single other position."""
     task = random_task(seed, family=family)
     drawn, graph = task.draw(8000, Split.TRAIN, np.random.default_rng(0)), task.dependencies()
     assert len(task.program.inputs) <= MOST_INPUTS
@@ -64,14 +64,14 @@ def test_programs_can_be_identified(family: str, seed: int) -> None:
             assert (inputs == (other,) and not parents) or not is_function_of(drawn, target, (), (other,))
         if isinstance(node.operation, Tabulated) and len(node.reads) > 1:
             assert np.prod(node.operation.sizes) <= 4096
-            for left_out in parents:
-                assert not is_function_of(drawn, target, [p for p in parents if p != left_out], inputs)
-            for left_out in inputs:
-                assert not is_function_of(drawn, target, parents, [i for i in inputs if i != left_out])
+            for omitted in parents:
+                assert not is_function_of(drawn, target, [p for p in parents if p != omitted], inputs)
+            for omitted in inputs:
+                assert not is_function_of(drawn, target, parents, [i for i in inputs if i != omitted])
 
 
 def test_all_families_and_noise_are_drawn() -> None:
-    tasks = [random_task(seed, noise=-1, length=6) for seed in range(80)]
+    tasks = [random_task(seed, noise=-1, length=3) for seed in range(80)]
     assert {task.family for task in tasks} == set(FAMILIES)
     noisy = [task.noise for task in tasks if task.noise]
     assert 5 <= len(noisy) <= 30
@@ -79,20 +79,24 @@ def test_all_families_and_noise_are_drawn() -> None:
 
 
 def test_operations_of_every_kind_are_drawn() -> None:
-    text = "\n".join(line for seed in range(60) for line in random_task(seed, length=12).program.describe())
-    for kind in ("table", "clip(", "min(", "max(", "|", " > ", "xor(", "mux(", "majority(", "^2", "carry(", ")[("):
-        assert kind in text
+    missing = {"table", "clip(", "min(", "max(", "|", " > ", "xor(", "mux(", "majority(", "^2", "carry(", ")[("}
+    for seed in range(60):
+        text = "\n".join(random_task(seed, length=8).program.describe())
+        missing = {kind for kind in missing if kind not in text}
+        if not missing:
+            break
+    assert not missing
 
 
-def test_lines_name_what_is_read() -> None:
+def test_descriptions_name_all_positions_read() -> None:
     program = random_task(0, family="grid").program
     for line, node in zip(program.describe(), program.nodes, strict=True):
         assert all(str(read) in line.partition(" = ")[2] for read in node.reads)
     assert program.describe()[0].startswith("y0 = ")
 
 
-def test_what_is_drawn_may_be_given_as_well() -> None:
-    """A run keeps the length as text; the task made from it must be the same."""
+def test_drawn_parameters_can_be_set_explicitly() -> None:
+    """A run saves the length as text, from which the same task must be made."""
     drawn = make_task("random:seed=5")
     assert isinstance(drawn, RandomProgramTask)
     given = make_task(f"random:seed=5,family={drawn.family},noise={drawn.noise}", str(drawn.lengths))
@@ -125,7 +129,7 @@ def test_noise_replaces_its_share_of_each_target(seed: int) -> None:
     assert abs(np.corrcoef(changed[:, 0], changed[:, 1])[0, 1]) < 0.03
 
 
-def test_noise_depends_on_the_input_alone() -> None:
+def test_noise_depends_only_on_the_input() -> None:
     task = random_task(3, noise=0.4, length=10)
     drawn = task.generate(300, Split.TRAIN)
     one_by_one = [task.solve(row[np.newaxis], np.array([10]))[0] for row in drawn.inputs]
@@ -149,7 +153,7 @@ def test_variable_length_is_a_prefix_of_the_program() -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_given_length_is_used(family: str) -> None:
+def test_an_explicit_length_is_used(family: str) -> None:
     drawn = random_task(1, family=family, length=5).generate(20, Split.TEST)
     assert drawn.targets.shape == (20, 5)
 
@@ -215,7 +219,7 @@ class TestBuilder:
             builder.target([y, x[0]], lambda: self.plus(2, 3))
 
     def test_terms_that_cancel_are_refused(self) -> None:
-        """y2 = y1 - x0 = x1 + x2: no path tells this, only the samples do."""
+        """y2 = y1 - x0 = x1 + x2: only the samples show this, no path does."""
         builder = self.builder()
         x = [builder.input(5) for _ in range(4)]
         first = builder.target(x[:2], lambda: self.plus(2))
@@ -224,7 +228,7 @@ class TestBuilder:
             builder.target([x[0], second], lambda: self.plus(2, 4))
         assert builder.target([x[3], second], lambda: self.plus(2, 4)) == Position("y", 2)
 
-    def test_what_does_not_matter_is_refused(self) -> None:
+    def test_a_position_without_effect_is_refused(self) -> None:
         builder = self.builder()
         x = [builder.input(5) for _ in range(2)]
         with pytest.raises(Rejected):

@@ -44,7 +44,7 @@ def test_all_built_in_tasks_are_there() -> None:
     }
 
 
-def test_listing_says_what_can_be_set() -> None:
+def test_listing_shows_the_parameters() -> None:
     listed = {entry.name: entry for entry in task_summaries()}
     assert [entry.name for entry in task_summaries()] == list(task_names())
     assert listed["index"].parameters == {"d": 2}
@@ -105,7 +105,7 @@ def test_lengths(length: int | str | Lengths | None, lengths: Lengths) -> None:
         ("relu:d=4", 5, r"no parameter 'd=4' \(accepted: none\)"),
         ("index:d=two", 5, "d must be an integer, received 'two'"),
         ("index:d=2.5", 5, "d must be an integer"),
-        ("index:d=2,d=3", 5, "given twice"),
+        ("index:d=2,d=3", 5, "occurs twice"),
     ],
 )
 def test_errors_say_what_was_received_and_expected(spec: str, length: int | str, message: str) -> None:
@@ -121,7 +121,7 @@ def test_parameters_reach_the_task() -> None:
     assert make_task("triangle:high=20").parameters["high"] == 20
 
 
-def test_identity_tells_tasks_apart() -> None:
+def test_identity_differs_between_tasks() -> None:
     specs: list[tuple[str, int | str]] = [
         ("index", 13),
         ("index:d=3", 13),
@@ -134,7 +134,7 @@ def test_identity_tells_tasks_apart() -> None:
     assert make_task("index:d=2", "13").identity == make_task("index").identity
 
 
-def test_a_task_of_ones_own_from_a_file(task_file: Path) -> None:
+def test_a_task_from_a_file(task_file: Path) -> None:
     task = make_task(f"{task_file}:running-xor", 4)
     x, _, y, _ = task.generate(5, Split.TRAIN)
     assert y[:, 3].tolist() == [a ^ b ^ c ^ d for a, b, c, d in x.tolist()]

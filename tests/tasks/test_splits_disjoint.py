@@ -5,7 +5,7 @@ import pytest
 
 from genorder.errors import InputError
 from genorder.tasks import Split, Task, make_task, task_names
-from genorder.tasks.partition import owned_by
+from genorder.tasks.base import owned_by
 
 RECURRENCES = ("relu", "square", "triangle", "mlp", "sine", "cubic")
 
@@ -77,7 +77,7 @@ def test_generation_depends_on_seed_split_and_task_only() -> None:
 
 @pytest.mark.parametrize("spec", ["relu", "prod", "index", "delay-relu", "addition", "linked-list", "random:noise=0.1"])
 @pytest.mark.parametrize("length", [8, "8-16"])
-def test_first_samples_do_not_depend_on_how_many_are_asked_for(spec: str, length: int | str) -> None:
+def test_first_samples_do_not_depend_on_the_number_of_samples(spec: str, length: int | str) -> None:
     task = make_task(spec, length)
     few, many = task.generate(10, Split.TEST), task.generate(5000, Split.TEST)
     assert len(many.inputs) == 5000

@@ -18,7 +18,7 @@ plans = st.builds(
 
 
 def make_plan(samples: int, orders: int, batch_size: int, seed: int, targets: int = 3) -> BatchPlan:
-    """Every sample and every order can be told from the tokens."""
+    """Every sample and every order can be recognised by its tokens."""
     rng = np.random.default_rng(0)
     encoded = EncodedDataset(
         torch.arange(samples, dtype=torch.int32)[:, None] + 3,
@@ -46,8 +46,8 @@ def test_a_batch_depends_on_seed_and_step_alone(plan: BatchPlan, before: list[in
     fresh = BatchPlan(plan.encoded, plan.orders_KL, plan.batch_size, plan.seed)
     for earlier in before:
         plan.rows_and_orders(earlier)
-    for asked, expected in zip(plan.rows_and_orders(step), fresh.rows_and_orders(step), strict=True):
-        np.testing.assert_array_equal(asked, expected)
+    for rows, expected in zip(plan.rows_and_orders(step), fresh.rows_and_orders(step), strict=True):
+        np.testing.assert_array_equal(rows, expected)
 
 
 @settings(deadline=None)
@@ -77,7 +77,7 @@ def test_a_sample_meets_other_orders_in_other_passes() -> None:
     met = {row: {order for sample, order in pairs if sample == row} for row in range(50)}
     assert all(len(orders) >= 4 for orders in met.values())
     first_orders = {pairs[start][1] for start in range(0, len(pairs), 50)}
-    assert len(first_orders) == 5  # the list of orders itself is shuffled anew in each pass
+    assert len(first_orders) == 5  # the list of orders is shuffled again for each pass
 
 
 def test_other_seed_other_batches() -> None:

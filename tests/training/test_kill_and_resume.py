@@ -59,18 +59,18 @@ def finish(directory: Path) -> dict[str, Any]:
 
 @contextmanager
 def training(directory: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has told of a step of its own, not one that an earlier process told of."""
-    before = last_told(directory)
+    """Start a process and wait until it has reported a step, not one that an earlier process reported."""
+    before = last_progress(directory)
     with start(directory) as process:
         deadline = time.monotonic() + PATIENCE
-        while last_told(directory) == before:
+        while last_progress(directory) == before:
             assert process.poll() is None, "the run ended before it could be stopped"
             assert time.monotonic() < deadline
             time.sleep(0.005)
         yield process
 
 
-def last_told(directory: Path) -> int:
+def last_progress(directory: Path) -> int:
     try:
         return (directory / "progress.json").stat().st_mtime_ns
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def checkpoints(directory: Path) -> list[int]:
 
 @dataclass(frozen=True)
 class Whole:
-    """The run that nobody disturbs."""
+    """A run without interruptions."""
 
     result: dict[str, Any]
     losses: list[float]
@@ -118,9 +118,9 @@ def stop_politely(directory: Path, number: signal.Signals) -> None:
     assert "Traceback" not in errors
     stopped_at = checkpoints(directory)[-1]
     assert f"stopped at step {stopped_at} of {STEPS}; the same command continues" in errors
-    with redirect_stdout(StringIO()) as told:
+    with redirect_stdout(StringIO()) as shown:
         assert run(["status", str(directory), "--json"]) == 0
-    status = json.loads(told.getvalue())
+    status = json.loads(shown.getvalue())
     assert status["state"] == "interrupted"
     assert status["result"] is None
     assert status["progress"]["step"] == stopped_at

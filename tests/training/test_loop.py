@@ -12,7 +12,7 @@ from genorder.execution import StopRequest
 from genorder.models import GPT, GPTConfig
 from genorder.models.losses import mean_loss
 from genorder.seeding import torch_generator
-from genorder.training import BatchPlan, CheckpointFolder, FitResult, Progress, TrainingConfig, fit
+from genorder.training import BatchPlan, CheckpointFolder, FitResult, ParameterGroup, Progress, TrainingConfig, fit
 from genorder.training.checkpoint import TrainingState
 
 STEPS = 50
@@ -149,7 +149,7 @@ def test_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         fit(other, lambda _: other(torch.ones(2)).sum(), CONFIG, seed=0, checkpoints=CheckpointFolder(tmp_path))
 
 
-def test_progress_is_told_in_ascending_steps_and_ends_with_the_last() -> None:
+def test_progress_is_reported_in_ascending_steps_and_ends_with_the_last() -> None:
     seen: list[Progress] = []
     result = Copying().train(on_progress=seen.append)
     assert [progress.step for progress in seen] == [20, 40, STEPS]
@@ -207,10 +207,10 @@ def test_rate_factor_multiplies_the_rate_of_its_group() -> None:
     """The first step of Adam moves each weight by its rate, whatever the gradient."""
     model = nn.ParameterDict({name: nn.Parameter(torch.ones(2)) for name in ("plain", "fast", "still")})
     config = TrainingConfig(steps=1, batch_size=1, learning_rate=0.01, weight_decay=0)
-    groups: list[dict[str, Any]] = [
-        {"params": [model["plain"]]},
-        {"params": [model["fast"]], "rate_factor": 5.0},
-        {"params": [model["still"]], "rate_factor": 0.0},
+    groups = [
+        ParameterGroup([model["plain"]]),
+        ParameterGroup([model["fast"]], rate_factor=5.0),
+        ParameterGroup([model["still"]], rate_factor=0.0),
     ]
     fit(model, lambda _: sum(p.sum() for p in model.values()), config, seed=0, parameter_groups=groups)
     moved = {name: 1 - float(value.detach().mean()) for name, value in model.items()}
@@ -227,7 +227,7 @@ def test_parameter_outside_the_groups_stays_and_does_not_hinder_continuing(tmp_p
             stop.requested = step + 1 == stop_at
             return (model["taught"] ** 2).sum()
 
-        groups: list[dict[str, Any]] = [{"params": [model["taught"]]}]
+        groups = [ParameterGroup([model["taught"]])]
         fit(
             model, loss_at, CONFIG, seed=0, parameter_groups=groups, stop=stop,
             checkpoints=CheckpointFolder(tmp_path) if stop_at != -1 else None,

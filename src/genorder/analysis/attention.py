@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from genorder.models import GPT
-from genorder.models.attention_maps import attention_weights
+from genorder.models.gpt import attention_weights
 
 _BATCH = 64
 

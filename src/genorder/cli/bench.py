@@ -1,18 +1,30 @@
 """`genorder bench`: speed, measured as ratios on this machine."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from typing import Annotated
 
 import torch
 import typer
 
-from genorder.bench import bench_reading, bench_scoring, bench_training, bench_workers
+from genorder.bench import (
+    ReadingRow,
+    ScoringRow,
+    TrainingRow,
+    WorkersRow,
+    bench_reading,
+    bench_scoring,
+    bench_training,
+    bench_workers,
+)
 from genorder.cli import options
 from genorder.cli.console import emit_json, say
 from genorder.errors import InputError
 from genorder.execution import choose_device, set_threads
 
-_BENCHES: dict[str, Callable[[torch.device, Callable[[object], None]], Sequence[Any]]] = {
+Row = TrainingRow | ScoringRow | WorkersRow | ReadingRow
+
+_BENCHES: dict[str, Callable[[torch.device], Iterator[Row]]] = {
     "training": bench_training,
     "scoring": bench_scoring,
     "workers": bench_workers,
@@ -32,7 +44,7 @@ def bench(
     threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
-    """Measure speed against a baseline, both in the same run, taking turns.
+    """Measure speed against a baseline, both in the same run and in turns.
 
     Example: genorder bench training
     """
@@ -41,6 +53,9 @@ def bench(
     chosen = choose_device(device)
     used = set_threads(threads)
     say(f"{used} threads on {chosen.type}; {_MINUTES[name]} on two CPU cores")
-    rows = _BENCHES[name](chosen, lambda row: say(str(row)))
+    rows = []
+    for row in _BENCHES[name](chosen):
+        say(str(row))
+        rows.append(asdict(row))
     if json:
-        emit_json({"threads": used, "device": chosen.type, "rows": [row.to_dict() for row in rows]})
+        emit_json({"threads": used, "device": chosen.type, "rows": rows})

@@ -16,7 +16,6 @@ from rich.text import Text
 from genorder.reports.wording import abbreviated as abbreviated
 from genorder.reports.wording import count_of as count_of
 from genorder.reports.wording import duration as duration
-from genorder.reports.wording import listed, target_name
 from genorder.reports.wording import percent as percent
 
 if TYPE_CHECKING:  # it imports torch, which takes seconds
@@ -25,10 +24,6 @@ if TYPE_CHECKING:  # it imports torch, which takes seconds
 
 screen = Console(stderr=True, highlight=False, emoji=False, soft_wrap=True)
 _PLAIN_LINE_SECONDS = 10.0
-_GOOD_RATE = 0.9  # a success rate that needs no hint
-_LEARNT, _NOT_LEARNT = 0.1, 0.5  # nats: below, and above
-_FEW = 0.15  # of the targets
-_NAMED = 8  # of them
 
 
 def say(text: str) -> None:
@@ -69,37 +64,6 @@ def show_warnings() -> None:
         log.addHandler(_WarningsToScreen(level=logging.WARNING))
 
 
-def training_hint(result: dict[str, Any], option: str) -> str | None:
-    """What may help a model that was not trained to the end, if something may; `option` sets the number of steps."""
-    if result["success_rate"] >= _GOOD_RATE:
-        return None
-    spent = result.get("race_ended") in (None, "steps spent")  # else the training ended by itself
-    steps = option.format(2 * result["steps"])
-    if result.get("overfits"):
-        return (
-            "the models overfit: the validation loss rose while they trained. More samples would help, not more steps"
-        )
-    if few := _few_not_learnt(result["loss_by_target"]):
-        names = [target_name(result, column) for column in few[:_NAMED]] + ["..."] * (len(few) > _NAMED)
-        return (
-            f"all targets but {listed(names)} were learnt; which ones a training misses is in part chance: if they can "
-            f"be predicted at all, another --seed may help{f', or more steps, such as {steps},' if spent else ''} with "
-            "another --out"
-        )
-    if result.get("loss_still_falling"):
-        return (
-            f"the loss was still falling after {result['steps']} steps: more may help, such as {steps}, "
-            "with another --out"
-        )
-    return None
-
-
-def _few_not_learnt(losses: list[float]) -> list[int]:
-    """The targets that are left where nearly all are learnt; otherwise none."""
-    left = [column for column, loss in enumerate(losses) if loss > _LEARNT]
-    return left if len(left) <= _FEW * len(losses) and all(losses[column] > _NOT_LEARNT for column in left) else []
-
-
 class _Bar(Progress):
     """A bar with a line under it."""
 
@@ -114,7 +78,7 @@ class _Bar(Progress):
 class ProgressLine:
     """What is being done now, how far it is and how long it will take: a bar on a terminal, else a line at times.
 
-    Under the bar stands the best that there is so far, and the time that the whole will still take.
+    The line under the bar shows the best order so far and the time left for the whole run.
     """
 
     def __init__(self, bar: _Bar | None) -> None:
@@ -136,13 +100,13 @@ class ProgressLine:
             self.best(best, progress.best_loss)
         loss = f", loss {progress.loss:.4f}" if math.isfinite(progress.loss) else ""
         detail = f"{progress.done} of {progress.total} done, step {progress.step}{loss}"
-        told = detail if self._bar or not best else f"{detail}, best {best}"
+        detail = detail if self._bar or not best else f"{detail}, best {best}"
         label = "final training" if progress.rung is None else f"race, rung {progress.rung + 1}"
         left = progress.seconds_left if math.isfinite(progress.seconds_left) else None
-        self._show(label, progress.done, progress.total, told, left, left_in_all)
+        self._show(label, progress.done, progress.total, detail, left, left_in_all)
 
     def best(self, order: str, loss: float | None) -> None:
-        """The best order so far, in words; from now on it stands under the bar."""
+        """Show this order, in words, as the best so far, under the bar."""
         known = f" (loss {loss:.4f})" if loss is not None and math.isfinite(loss) else ""
         self._best = f"best so far{known}: {order}"
 

@@ -1,49 +1,31 @@
 """`genorder discover`: find a generation order, prove it by a full training run."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
 from genorder.cli import options
-from genorder.cli.console import (
-    count_of,
-    duration,
-    emit_json,
-    progress_line,
-    say,
-    say_all,
-)
+from genorder.cli.console import count_of, duration, emit_json, progress_line, say, say_all
 from genorder.cli.discovery_screen import DiscoveryScreen, show_discovery
-from genorder.cli.reporting import kept
-from genorder.discovery import new_problem
+from genorder.cli.reporting import run_and_report
 from genorder.errors import InputError
-from genorder.estimates import estimated
 from genorder.execution import StopRequest
-from genorder.orders import Constraints, Order, deduplicated, parse_before, parse_candidates, parse_order
+from genorder.orders import Constraints, parse_before
+from genorder.outcomes import DiscoveryOutcome
 from genorder.reports.board import board_in
-from genorder.runs import (
-    DiscoveryRun,
-    Source,
-    checked,
-    discover_in,
-    discovery_run,
-    scratch_problem,
-    split_settings,
-    within_time,
-)
-from genorder.search import Budget
-from genorder.search.strategies import AUTO, STRATEGY_NAMES, make_search
-from genorder.seeding import numpy_generator
-from genorder.settings import flat_settings, resolve_discovery
+from genorder.runs import DiscoveryRun, RunRequest, keep_budget, plan_discovery, run_discovery
+from genorder.search import AUTO, STRATEGY_NAMES
+from genorder.settings import flat_settings
 from genorder.store import RunDirectory
 
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
-@options.with_run_options(hidden=True, board=True)
+@options.with_run_options(hidden=True)
 def discover(
-    asked: options.Asked,
+    request: RunRequest,
     strategy: Annotated[str, typer.Option(help=f"{', '.join(STRATEGY_NAMES)}; auto is dependencies.")] = AUTO,
     init: Annotated[
         str | None, typer.Option(help="Orders to start from: random, sort, block, topo, vars, or a JSON FILE.")
@@ -69,80 +51,57 @@ def discover(
     before: options.Before = None,
     workers: options.Workers = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
+    tensorboard: options.TensorBoard = False,
+    json: options.Json = False,
 ) -> None:
     """Find the order in which a Transformer learns to emit the targets, and train a model with it.
 
     Example: genorder discover --task relu --length 10
     """
-    constraints = Constraints(
-        keep_first=keep_first, keep_last=keep_last, groups=groups, before=parse_before(before or [])
-    )
-    own, changes = split_settings(asked.settings)
-    search = make_search(strategy, own | {k: v for k, v in {"init": init, "depth": depth}.items() if v is not None})
-    changes += [] if seeds is None else [f"race.seeds={seeds}"]
-    resolved, source = asked.configured(resolve_discovery, changes)
-    run = discovery_run(
-        resolved,
-        source,
-        search,
-        asked.machine,
-        preset=asked.preset,
-        seed=asked.seed,
-        out=asked.out,
-        budget=Budget(max_runs, max_candidates),
+    run = plan_discovery(
+        request,
+        strategy,
+        search_settings={name: value for name, value in (("init", init), ("depth", depth)) if value is not None},
         seconds=_parse_budget(budget),
-        workers=workers,
+        max_runs=max_runs,
+        max_candidates=max_candidates,
         explore_only=explore_only,
         baseline=baseline,
-        constraints=constraints,
-        also=_own_orders(also or [], source),
+        seeds=seeds,
+        constraints=Constraints(
+            keep_first=keep_first, keep_last=keep_last, groups=groups, before=parse_before(before or [])
+        ),
+        also=also or [],
+        workers=workers,
+        dry_run=dry_run,
     )
-    run = checked(run, anew=dry_run)
     if dry_run:
-        say_all(source.told)
+        say_all(run.source.remarks)
         plan = _plan(run)
-        emit_json(plan) if asked.json else _show_plan(plan)
+        emit_json(plan) if json else _show_plan(plan)
         return
-    result = kept(
-        run.place,
-        lambda directory: _discover(directory, run, asked.tensorboard),
-        tensorboard=asked.tensorboard,
-    )
-    emit_json(result) if asked.json else show_discovery(result)
+    result = run_and_report(run.spec, lambda directory: _discover(directory, run, tensorboard), tensorboard=tensorboard)
+    emit_json(result) if json else show_discovery(DiscoveryOutcome.from_dict(result))
 
 
-def _own_orders(texts: list[str], source: Source) -> list[Order]:
-    """Those that are raced beside what the search proposes."""
-    found: list[Order] = []
-    for text in texts:
-        if text == "hand":
-            found += parse_candidates(text, source.candidate_source(), numpy_generator(0))  # none of them is random
-        else:
-            found.append(parse_order(text, source.length))
-    return deduplicated(found)
-
-
-def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> dict[str, Any]:
-    say_all(run.source.told)
-    splits = run.source.splits
+def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> Mapping[str, Any]:
+    say_all(run.source.remarks)
+    splits, discovery = run.source.splits, run.discovery
     say(
         f"{run.source.label}: {len(splits.train)} training samples; {splits.input_width} inputs, {splits.target_width} "
         f"targets, {len(splits.train.vocabulary)} tokens; run directory {directory.path}"
     )
-    run = within_time(run, directory)
-    problem = new_problem(run.discovery, directory)
-    estimate = estimated(run.discovery, problem)
-    runs = run.discovery.search.plan(problem)
-    if problem.constraints:
-        say(f"orders that are allowed: {problem.constraints}")
+    keep_budget(directory, run)
+    estimate = run.plan()
+    if discovery.constraints:
+        say(f"orders that are allowed: {discovery.constraints}")
     parts = ", ".join(f"{name} {duration(part)}" for name, part in estimate.parts.items())
-    more = _more(estimate.more(runs))
-    total = duration(estimate.total)
-    trainings = [each for each in runs if each.steps]
+    trainings = [each for each in estimate.search.runs if each.steps]
     how = f": {count_of(len(trainings), 'run')}" if trainings else ""
-    say(f"{run.discovery.search.name}{how}; about {total} in all ({parts}){more}")
-    if not run.discovery.explore_only:
-        final = run.discovery.config.final
+    more = _more(estimate.more_seconds)
+    say(f"{discovery.search.name}{how}; about {duration(estimate.total)} in all ({parts}){more}")
+    if not discovery.explore_only:
+        final = discovery.config.final
         say(
             f"training: up to {count_of(final.training.steps, 'step')} of {final.training.batch_size} samples, "
             f"{count_of(final.model.layers, 'layer')} of width {final.model.width}"
@@ -153,23 +112,20 @@ def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> 
         progress_line() as line,
     ):
         shown = DiscoveryScreen(line, run.source, estimate.parts)
-        return discover_in(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
+        return run_discovery(directory, run, watchers=[shown, *([board] if board else [])], stop=stop)
 
 
 def _plan(run: DiscoveryRun) -> dict[str, Any]:
-    with scratch_problem(run) as problem:
-        problem.budget = run.decided or problem.budget
-        estimate = estimated(run.discovery, problem)
-        runs = run.discovery.search.plan(problem)
+    estimate = run.plan()
     return {
-        **run.place.described,
-        "runs": [vars(planned) for planned in runs],
+        **run.spec.described,
+        "runs": [vars(planned) for planned in estimate.search.runs],
         "estimated_seconds": {**estimate.parts, "total": estimate.total},
-        "more_seconds": estimate.more(runs),
+        "more_seconds": estimate.more_seconds,
     }
 
 
-def _show_plan(plan: dict[str, Any]) -> None:
+def _show_plan(plan: Mapping[str, Any]) -> None:
     for name, value in flat_settings({**plan["config"], "search": plan["search"]}):
         say(f"{name} = {value}")
     if "constraints" in plan:

@@ -8,7 +8,7 @@ import typer
 from genorder.cli import options
 from genorder.cli.console import emit_json, percent, say
 from genorder.data import SequenceDataset, encode, read_dataset
-from genorder.data.readers import options_like, shown_name
+from genorder.data.readers import display_name, inherited_options
 from genorder.errors import InputError
 from genorder.evaluation import evaluate as evaluate_model
 from genorder.execution import choose_device, set_threads
@@ -21,9 +21,9 @@ from genorder.store import read_status
 _SPLITS = ("test", "validation", "train")
 
 
-@options.with_run_reading("--split-tokens")
+@options.with_reading_changes("--split-tokens")
 def evaluate(
-    told: dict[str, Any],
+    changes: dict[str, Any],
     run_dir: options.RunDir,
     data: Annotated[str | None, typer.Argument(help="File of samples; default: the run's own split.")] = None,
     split: Annotated[
@@ -33,24 +33,24 @@ def evaluate(
     threads: options.Threads = None,
     json: options.Json = False,
 ) -> None:
-    """Generate every target greedily and count the samples that are wholly right.
+    """Generate every target greedily and count exact matches.
 
-    DATA is read as the data of the run was. Targets of a task stand in the task's own sequence, as predict emits them.
+    DATA is read like the data of the run. Targets of a built-in task are in the task's own sequence, as in `predict`.
 
     Example: genorder evaluate runs/train-relu-L20-forward-1a2b3c4d more.jsonl
     """
     if split not in (None, *_SPLITS):
         raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
     if split is not None and data is not None:
-        raise InputError(f"--split {split} is of the run's own data, and {shown_name(data)} is given; leave one out")
-    if told and data is None:
-        named = ", ".join(f"--{'split-tokens' if name == 'split' else name.replace('_', '-')}" for name in told)
+        raise InputError(f"--split {split} selects from the run's own data, but {display_name(data)} is given; leave one out")
+    if changes and data is None:
+        named = ", ".join(f"--{'split-tokens' if name == 'split' else name.replace('_', '-')}" for name in changes)
         raise InputError(f"{named}: how DATA is read, and no DATA is given; name a file, or leave it out")
     chosen = choose_device(device)
     set_threads(threads)
     saved = load_model(model_folder(run_dir), chosen)
     if data is not None:
-        dataset, name = _read(data, told, run_dir), shown_name(data)
+        dataset, name = _read(data, changes, run_dir), display_name(data)
     else:
         splits = source_of_run(run_dir, read_status(run_dir).config).splits
         dataset, name = getattr(splits, split or _SPLITS[0]), f"{split or _SPLITS[0]} split"
@@ -79,10 +79,10 @@ def evaluate(
     say(f"loss {result.loss:.4f}; target {worst} is wrong most often: {percent(errors[worst])}")
 
 
-def _read(data: str, told: dict[str, Any], run_dir: Path) -> SequenceDataset:
+def _read(data: str, changes: dict[str, Any], run_dir: Path) -> SequenceDataset:
     """The samples, with their targets in the columns that the model was trained on."""
     origin = origin_of_model(run_dir)
-    dataset = read_dataset(data, options_like(origin.reading, data, told))
+    dataset = read_dataset(data, inherited_options(origin.reading, data, changes))
     if origin.true_of_column is None:
         return dataset
     say(str(origin.note))

@@ -35,8 +35,8 @@ def generate(
     if split not in [known.value for known in Split]:
         raise InputError(f"--split {split!r}: expected one of {', '.join(known.value for known in Split)}")
     made = make_task(task, length)
-    usual = FORMATS[format_of(str(out or "data.jsonl"), reading, exists=False)]
-    extension = next(iter(usual.extensions), "")
+    written = FORMATS[format_of(str(out or "data.jsonl"), reading, exists=False)]
+    extension = next(iter(written.extensions), "")
     path = out or Path(f"{made.name}-L{made.lengths}-{split}{extension}")
     if path.is_dir():
         raise InputError(f"--out {path} is a directory; expected the name of a file")

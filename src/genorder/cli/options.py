@@ -2,18 +2,15 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, final
+from typing import Annotated, Any
 
 import typer
 
 from genorder.data import Names, parse_names
 from genorder.data.readers import FORMATS, SPLITTERS, ReadOptions
-from genorder.reports.board import require_tensorboard
-from genorder.runs import DataSpec, Machine, Source, configure
-from genorder.runs.source import AnyConfig
+from genorder.runs import DataSpec, Machine, RunRequest
 
 _DATA_PANEL = "How DATA is read"
 _ORDERS_PANEL = "Which orders are allowed"
@@ -65,8 +62,22 @@ Workers = Annotated[
     typer.Option(min=1, help="Processes that share a race's trainings; default: two."),
 ]
 Out = Annotated[Path | None, typer.Option("--out", help="Run directory; the same command continues in it.")]
+
+
+def _checked_tensorboard(wanted: bool) -> bool:
+    """Refused before any work is done."""
+    if wanted:
+        from genorder.reports.board import require_tensorboard
+
+        require_tensorboard()
+    return wanted
+
+
 TensorBoard = Annotated[
-    bool, typer.Option("--tensorboard", help="Write losses for TensorBoard into RUN_DIR/tensorboard.")
+    bool,
+    typer.Option(
+        "--tensorboard", callback=_checked_tensorboard, help="Write losses for TensorBoard into RUN_DIR/tensorboard."
+    ),
 ]
 RunDir = Annotated[Path, typer.Argument(metavar="RUN_DIR", help="Directory of a run.")]
 
@@ -97,7 +108,6 @@ _RUN: _Added = {
     "device": (Device, "auto"),
     "threads": (Threads, None),
     "out": (Out, None),
-    "json": (Json, False),
     "validation": (Validation, None),
     "test": (Test, None),
     "input_names": (InputNames, None),
@@ -105,49 +115,24 @@ _RUN: _Added = {
 }
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What every verb that makes a run is told: its data, its settings, what it is done on and where it is kept."""
+def with_run_options(*, hidden: bool) -> Callable[[Verb], Verb]:
+    """Give a verb, in place of its parameter `request`, the options of all verbs that start a run.
 
-    data: DataSpec
-    preset: str
-    config: Path | None
-    settings: list[str]
-    seed: int
-    machine: Machine
-    out: Path | None
-    json: bool
-    tensorboard: bool = False
-
-    def configured(self, resolve: Callable[..., AnyConfig], settings: list[str]) -> tuple[AnyConfig, Source]:
-        """The configuration that `resolve` gives, changed by the settings, and the data."""
-        return configure(partial(resolve, self.preset, config_file=self.config, settings=settings), self.data)
-
-
-def with_run_options(*, hidden: bool, board: bool) -> Callable[[Verb], Verb]:
-    """Give a verb, in place of its parameter `asked`, the options of all verbs that make a run.
-
-    `hidden`: whether the columns of a task are shuffled unless one says otherwise. `board`: whether the run can be
-    written for TensorBoard.
+    `hidden`: whether the columns of a task are shuffled by default.
     """
-    run = _RUN | ({"tensorboard": (TensorBoard, False)} if board else {})
 
-    def build(given: dict[str, Any]) -> Asked:
-        if given.get("tensorboard"):
-            require_tensorboard()
-        machine = Machine.choose(given.pop("device"), given.pop("threads"))
+    def build(given: dict[str, Any]) -> RunRequest:
         if hidden and given["task"] is not None and given["hidden_order_seed"] is None:
             given["hidden_order_seed"] = 0
-        own = ("preset", "config", "seed", "out", "json", "tensorboard")
-        told = {name: given.pop(name) for name in own if name in given}
-        settings = given.pop("settings") or []
+        machine = Machine.choose(given.pop("device"), given.pop("threads"))
         names = Names(parse_names(given.pop("input_names")), parse_names(given.pop("target_names")))
+        settings = tuple(given.pop("settings") or ())
+        run = {"config_file": given.pop("config"), **{name: given.pop(name) for name in ("preset", "seed", "out")}}
         data = DataSpec(reading=_reading(given), names=names, **given)
-        return Asked(data=data, machine=machine, settings=settings, **told)
+        return RunRequest(data=data, machine=machine, settings=settings, **run)
 
     source = {**_SOURCE, "hidden_order_seed": (HiddenByDefault if hidden else HiddenOrderSeed, None)}
-    return _adding("asked", source, {**run, **_read_options("--split", "--split-tokens")}, build)
+    return _adding("request", source, {**_RUN, **_read_options("--split", "--split-tokens")}, build)
 
 
 def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
@@ -158,14 +143,14 @@ def with_read_options(*split_names: str) -> Callable[[Verb], Verb]:
     return _adding("reading", {}, _read_options(*split_names), _reading)
 
 
-def with_run_reading(*split_names: str) -> Callable[[Verb], Verb]:
-    """The same for a verb that reads DATA as a run did: its parameter `told` has the options that are given."""
-    return _adding("told", {}, _read_options(*split_names, of_run=True), _told)
+def with_reading_changes(*split_names: str) -> Callable[[Verb], Verb]:
+    """The same for a verb that reads DATA as a run did: its parameter `changes` has the options that are given."""
+    return _adding("changes", {}, _read_options(*split_names, of_run=True), _read_changes)
 
 
 def _read_options(*split_names: str, of_run: bool = False) -> _Added:
-    """`of_run`: what is not given is as in the run."""
-    usual = ReadOptions()
+    """`of_run`: the defaults are those of the run."""
+    defaults = ReadOptions()
     each = "a,b or FIRST..LAST: one token each."
     default = "Default: the run's, or" if of_run else "Default:"
     splitters = ", ".join(SPLITTERS)
@@ -175,22 +160,22 @@ def _read_options(*split_names: str, of_run: bool = False) -> _Added:
         "target_column": (Annotated[str | None, _data_option(help=f"{default} target, or answer. {each}")], None),
         "separator": (
             Annotated[str | None, _data_option(help="Between input and target, in text.")],
-            None if of_run else usual.separator,
+            None if of_run else defaults.separator,
         ),
         "split_tokens": (
             Annotated[str | None, _data_option(*split_names, help=f"What cuts a string into tokens: {splitters}.")],
-            None if of_run else usual.split,
+            None if of_run else defaults.split,
         ),
     }
 
 
 def _reading(given: dict[str, Any]) -> ReadOptions:
-    """Takes its options out of those that are given."""
-    return ReadOptions(**_told(given))
+    """The read options, removed from the verb's other options."""
+    return ReadOptions(**_read_changes(given))
 
 
-def _told(given: dict[str, Any]) -> dict[str, Any]:
-    """Takes them out of those that are given, by their names in ReadOptions."""
+def _read_changes(given: dict[str, Any]) -> dict[str, Any]:
+    """The options that were given, by their names in ReadOptions, removed from the verb's other options."""
     names = ("format", "input_column", "target_column", "separator")
     values = {"split": given.pop("split_tokens"), **{name: given.pop(name) for name in names}}
     return {name: value for name, value in values.items() if value is not None}

@@ -10,10 +10,10 @@ import typer
 from genorder.cli import options
 from genorder.cli.console import emit_json, emit_line, say
 from genorder.data.readers import SPLITTERS, ReadOptions
-from genorder.data.readers.columns import sequences
 from genorder.data.readers.jsonl import parse_json, parse_object
-from genorder.data.readers.lines import numbered_lines, shown_name
-from genorder.data.readers.tokens import parse_tokens, shortened
+from genorder.data.readers.options import join_columns
+from genorder.data.readers.text import display_name, numbered_lines
+from genorder.data.readers.tokens import parse_tokens, short_repr
 from genorder.errors import InputError
 from genorder.evaluation import predict as predict_targets
 from genorder.execution import choose_device, set_threads
@@ -43,7 +43,7 @@ def predict(
 ) -> None:
     """Predict targets for inputs, one a line, in the original order of the target columns.
 
-    Inputs are read as the data of the run was. Targets of a task come in the task's own sequence.
+    Inputs are read like the data of the run. Targets of a built-in task are in the task's own sequence.
 
     Example: echo "4 -7 -7 -3 8" | genorder predict --model runs/train-relu-L5-forward-1a2b3c4d
     """
@@ -51,11 +51,11 @@ def predict(
     set_threads(threads)
     saved = load_model(model_folder(model), chosen)
     origin = origin_of_model(model)
-    told = {"split": split, "input_column": input_column}
-    reading = replace(origin.reading, **{option: value for option, value in told.items() if value is not None})
+    changes = {"split": split, "input_column": input_column}
+    reading = replace(origin.reading, **{option: value for option, value in changes.items() if value is not None})
     if origin.note:
         say(origin.note)
-    name = shown_name(inputs)
+    name = display_name(inputs)
     lines = numbered_lines(inputs)
     predicted: list[list[str]] = []
     count = 0
@@ -79,10 +79,10 @@ def _parse_line(line: str, where: str, reading: ReadOptions) -> list[object]:
     text, splitter = line.strip(), SPLITTERS[reading.split]
     if text.startswith("{"):
         record = parse_object(text, where)
-        columns = reading.input_among(record, where, "keys")
+        columns = reading.find_input_columns(record, where, "keys")
         if columns is None:
             expected = reading.input_column or "input"
-            raise InputError(f"{where}: no {expected!r} among the keys {shortened(sorted(record))}")
-        (tokens,) = sequences(columns, lambda name: [record[name]])
+            raise InputError(f"{where}: no {expected!r} among the keys {short_repr(sorted(record))}")
+        (tokens,) = join_columns(columns, lambda name: [record[name]])
         return parse_tokens(tokens, where, reading.input_column or columns[0], splitter)
     return parse_tokens(parse_json(text, where) if text.startswith("[") else text, where, "input", splitter)

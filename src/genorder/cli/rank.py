@@ -1,5 +1,6 @@
 """`genorder rank`: loss-profile given orders."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,25 +9,23 @@ from rich.table import Table
 
 from genorder.cli import options
 from genorder.cli.console import abbreviated, duration, emit_json, progress_line, say, say_all, screen
-from genorder.cli.reporting import kept
+from genorder.cli.reporting import run_and_report
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import Order, parse_candidates, read_orders
+from genorder.orders import Order
 from genorder.race import RaceProgress
 from genorder.reports.board import board_in
 from genorder.reports.wording import by_name
-from genorder.runs import Source, rank_in, rank_run
-from genorder.seeding import derive_seed, numpy_generator
-from genorder.settings import resolve_exploration
+from genorder.runs import RunRequest, Source, plan_rank, run_rank
 from genorder.store import RunDirectory
 from genorder.training import Progress
 
 _SHOWN = 20
 
 
-@options.with_run_options(hidden=True, board=True)
+@options.with_run_options(hidden=True)
 def rank(
-    asked: options.Asked,
+    request: RunRequest,
     candidates: Annotated[
         str | None,
         typer.Option(help="Sets of orders, e.g. random:128,forward; also reverse, sort:N, block:N, topo:N."),
@@ -40,22 +39,23 @@ def rank(
         bool | None, typer.Option(help="Score all orders on all samples, or drop the surely worse early.")
     ] = None,
     workers: options.Workers = None,
+    tensorboard: options.TensorBoard = False,
+    json: options.Json = False,
 ) -> None:
     """Rank orders by the early loss of one short run on their mixture, or by a race.
 
     Example: genorder rank --task relu --length 30 --candidates random:128,forward
     """
-    changes = [*asked.settings, *([] if exact is None else [f"profiler.exact={str(exact).lower()}"])]
-    resolved, source = asked.configured(resolve_exploration, changes)
-    ranked = _candidates(candidates, orders, source, asked.seed)
-    run = rank_run(
-        resolved, source, ranked, asked.machine, judge=judge, preset=asked.preset, seed=asked.seed, out=asked.out
-    )
+    ranked = candidates if orders is None else orders
+    if ranked is None or (candidates is not None and orders is not None):
+        raise InputError("give --candidates, such as random:128,forward, or --orders FILE, one of the two")
+    run = plan_rank(request, ranked, judge=judge, exact=exact)
 
-    def work(directory: RunDirectory) -> dict[str, Any]:
-        say_all(source.told)
-        say(f"{source.label}: {len(ranked)} orders; run directory {directory.path}")
-        with StopRequest() as stop, board_in(directory.path, asked.tensorboard) as board, progress_line() as line:
+    def work(directory: RunDirectory) -> Mapping[str, Any]:
+        source = run.source
+        say_all(source.remarks)
+        say(f"{source.label}: {len(run.orders)} orders; run directory {directory.path}")
+        with StopRequest() as stop, board_in(directory.path, tensorboard) as board, progress_line() as line:
 
             def on_step(progress: Progress) -> None:
                 line.training("profiling", progress)
@@ -67,26 +67,16 @@ def rank(
                 if board:
                     board.race(progress)
 
-            return rank_in(directory, run, workers=workers, on_step=on_step, on_job=on_job, stop=stop)
+            return run_rank(directory, run, workers=workers, on_step=on_step, on_job=on_job, stop=stop)
 
-    result = kept(run.place, work, tensorboard=asked.tensorboard)
-    emit_json(result) if asked.json else _show(result)
+    result = run_and_report(run.spec, work, tensorboard=tensorboard)
+    emit_json(result) if json else _show(result)
 
 
 def _named(order: Order, source: Source) -> str:
-    true = source.about_order(order).get("order_in_true_indices")
-    shown = f"{abbreviated(Order(tuple(true)))} (true indices)" if true else abbreviated(order)
+    true = source.true_order(order)
+    shown = f"{abbreviated(true)} (true indices)" if true else abbreviated(order)
     return f"{shown}{by_name(order, source.names.targets)}"
-
-
-def _candidates(named: str | None, file: Path | None, source: Source, seed: int) -> list[Order]:
-    if (named is None) == (file is None):
-        raise InputError("give --candidates, such as random:128,forward, or --orders FILE, one of the two")
-    if file is not None:
-        return read_orders(file, source.length)
-    assert named is not None
-    rng = numpy_generator(derive_seed(seed, "candidates"))
-    return parse_candidates(named, source.candidate_source(), rng)
 
 
 def _show(result: dict[str, Any]) -> None:

@@ -1,10 +1,10 @@
-"""What a verb leaves in its run directory: the result, and the report."""
+"""A run of a verb from its session to its report."""
 
 import shlex
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from functools import partial
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from genorder.cli.console import say
@@ -13,45 +13,49 @@ from genorder.runs import RunSpec, run_session
 from genorder.store import RunDirectory
 
 
-def kept(
-    place: RunSpec, work: Callable[[RunDirectory], dict[str, Any]], *, tensorboard: bool = False
+def run_and_report(
+    spec: RunSpec, work: Callable[[RunDirectory], Mapping[str, Any]], *, tensorboard: bool = False
 ) -> dict[str, Any]:
-    """The result of `work`, or of an earlier run of the same command, with its report beside it."""
-    around = partial(reported, tensorboard=tensorboard)
-    result, was_there = run_session(place, work, command=sys.argv, around=around)
-    if was_there:
-        say(f"{place.path} holds the finished run of this command; showing its result")
-    return result
+    """The result of `work`, or of an earlier run of the same command; its report is written last.
 
+    A failed run gets a report too. An interrupted one gets none, since it will be continued.
+    """
+    started = False
 
-@contextmanager
-def reported(directory: RunDirectory, *, tensorboard: bool = False) -> Iterator[None]:
-    """When the block ends, well or badly, the directory gets its report. An interrupted run gets none: it goes on."""
+    def start(directory: RunDirectory) -> Mapping[str, Any]:
+        nonlocal started
+        started = True
+        return work(directory)
+
     try:
-        yield
+        session = run_session(spec, start, command=sys.argv)
     except Interrupted:
         raise
     except Exception:
-        with suppress(InputError):  # the failure itself is what the user must hear of
-            _report(directory)
+        if started:
+            with suppress(InputError):  # the failure itself is what the user must see
+                _write_report(spec.path)
         raise
     try:
-        _report(directory)
+        _write_report(spec.path)
         if tensorboard:
-            _complete_board(directory)
+            _complete_board(spec.path)
     except InputError as error:  # a full disk must not take back a finished run
         say(f"warning: no report was written: {error}")
+    if session.was_finished:
+        say(f"{spec.path} holds the finished run of this command; showing its result")
+    return session.result
 
 
-def _complete_board(directory: RunDirectory) -> None:
-    from genorder.reports.board import FOLDER, complete_board
-
-    complete_board(directory.path)
-    say(f"for TensorBoard: tensorboard --logdir {shlex.quote(str(directory.path / FOLDER))}")
-
-
-def _report(directory: RunDirectory) -> None:
+def _write_report(run_dir: Path) -> None:
     from genorder.reports.page import report_is_current, write_report  # only now: it loads plotly
 
-    if not report_is_current(directory.path):
-        say(f"report in {write_report(directory.path)}")
+    if not report_is_current(run_dir):
+        say(f"report in {write_report(run_dir)}")
+
+
+def _complete_board(run_dir: Path) -> None:
+    from genorder.reports.board import FOLDER, complete_board
+
+    complete_board(run_dir)
+    say(f"for TensorBoard: tensorboard --logdir {shlex.quote(str(run_dir / FOLDER))}")

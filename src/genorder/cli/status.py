@@ -2,7 +2,7 @@
 
 from genorder.cli import options
 from genorder.cli.console import duration, emit_json, percent, say
-from genorder.reports.wording import told
+from genorder.reports.wording import progress_text
 from genorder.store import read_status, verb_of
 
 
@@ -34,7 +34,8 @@ def status(run_dir: options.RunDir, json: options.Json = False) -> None:
         say(f"held by process {found.holder.pid} on {found.holder.host}, since {found.holder.since}")
     for job in found.jobs:
         say(f"done: {job.name} ({duration(job.seconds)})")
-    if found.state not in ("finished", "failed") and (far := told(found.progress or {})):
-        say(far)
-    if found.result and "success_rate" in found.result:
-        say(f"success rate {percent(found.result['success_rate'])}")
+    if found.state not in ("finished", "failed") and (text := progress_text(found.progress or {})):
+        say(text)
+    rate = (found.result or {}).get("success_rate")
+    if isinstance(rate, float):
+        say(f"success rate {percent(rate)}")

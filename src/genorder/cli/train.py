@@ -1,5 +1,6 @@
 """`genorder train`: one order, one model."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,47 +14,46 @@ from genorder.cli.console import (
     percent,
     say,
     say_all,
-    training_hint,
     training_progress,
 )
-from genorder.cli.reporting import kept
+from genorder.cli.reporting import run_and_report
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, seconds_per_step
-from genorder.orders import parse_order
+from genorder.outcomes import TrainOutcome
+from genorder.reports.answer import training_hint
 from genorder.reports.board import TRAINING, board_in
 from genorder.reports.wording import by_name
-from genorder.runs import Source, train_in, train_run
-from genorder.settings import resolve
+from genorder.runs import RunRequest, Source, plan_train, run_train
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS, Progress
 
 
-@options.with_run_options(hidden=False, board=True)
+@options.with_run_options(hidden=False)
 def train(
-    asked: options.Asked,
+    request: RunRequest,
     order: Annotated[str, typer.Option(help="forward, reverse, random:SEED, a JSON FILE, or 0,3,1,2.")] = "forward",
     steps: Annotated[int | None, typer.Option(help="Training steps; default: the preset's.")] = None,
     checkpoint_every: Annotated[float, typer.Option(min=0, help="Seconds between checkpoints.")] = CHECKPOINT_SECONDS,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the configuration and an estimate.")] = False,
+    tensorboard: options.TensorBoard = False,
+    json: options.Json = False,
 ) -> None:
     """Train a model that emits its targets in one order, and test it by greedy generation.
 
     Example: genorder train --task relu --length 20 --order reverse
     """
-    changes = [*asked.settings, *([f"training.steps={steps}"] if steps is not None else [])]
-    resolved, source = asked.configured(resolve, changes)
-    parsed = parse_order(order, source.length)
-    planned = train_run(resolved, source, parsed, asked.machine, preset=asked.preset, seed=asked.seed, out=asked.out)
+    planned = plan_train(request, order, steps=steps)
+    run, source = planned.run, planned.source
     if dry_run:
-        _show_plan(planned.run, source, json=asked.json)
+        _show_plan(run, source, json=json)
         return
 
-    def work(directory: RunDirectory) -> dict[str, Any]:
-        _introduce(planned.run, source, directory)
+    def work(directory: RunDirectory) -> Mapping[str, Any]:
+        _introduce(run, source, directory)
         with (
             StopRequest() as stop,
-            board_in(directory.path, asked.tensorboard) as board,
-            training_progress(TRAINING, resolved.training.steps) as show,
+            board_in(directory.path, tensorboard) as board,
+            training_progress(TRAINING, run.config.training.steps) as show,
         ):
 
             def on_progress(progress: Progress) -> None:
@@ -61,14 +61,16 @@ def train(
                 if board:
                     board.progress(TRAINING, progress)
 
-            return train_in(directory, planned, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop)
+            return run_train(
+                directory, planned, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop
+            )
 
-    result = kept(planned.place, work, tensorboard=asked.tensorboard)
-    emit_json(result) if asked.json else _show(result)
+    result = run_and_report(planned.spec, work, tensorboard=tensorboard)
+    emit_json(result) if json else _show(result)
 
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
-    say_all(source.told)
+    say_all(source.remarks)
     splits = source.splits
     named = zip(("training", "validation", "test"), splits.all, strict=True)
     counts = ", ".join(f"{len(part)} {name}" for name, part in named)
@@ -87,7 +89,7 @@ def _show(result: dict[str, Any]) -> None:
     if "cost_ratio" in result:
         say(f"the order costs {result['cost_ratio']:.2f} times the operations of the best one")
     say(f"model in {Path(result['run_dir']) / 'model'}")
-    if hint := training_hint(result, "--steps {}"):
+    if hint := training_hint(TrainOutcome.from_dict(result), "--steps {}"):
         say(hint)
 
 
@@ -106,7 +108,7 @@ def _show_plan(run: FixedOrderRun, source: Source, *, json: bool) -> None:
     if json:
         emit_json(plan)
         return
-    say_all(source.told)
+    say_all(source.remarks)
     for group, values in plan["config"].items():
         say(f"[{group}]")
         for name, value in values.items():

@@ -31,8 +31,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"genorder {version('genorder')}")
         raise typer.Exit
 

@@ -1,16 +1,16 @@
-"""Sequence datasets: reading, splitting, encoding."""
+"""Sequence datasets: reading, inspecting, splitting, encoding."""
 
-from genorder.data.checks import Finding, check_dataset
 from genorder.data.dataset import PackedRows, SequenceDataset, share_vocabulary
 from genorder.data.encoding import Batch, EncodedDataset, arrange, encode, encode_for_exploring
-from genorder.data.names import Names, given_names, parse_names
+from genorder.data.inspection import DatasetSummary, Finding, check_dataset, summarise_dataset
+from genorder.data.names import Names, names_from_lists, parse_names
 from genorder.data.readers import ReadOptions, read_dataset, read_jsonl, write_dataset, write_jsonl
 from genorder.data.splits import Splits, split_dataset, unseen_tokens
-from genorder.data.summary import Summary, summarise
 from genorder.data.vocabulary import Vocabulary
 
 __all__ = [
     "Batch",
+    "DatasetSummary",
     "EncodedDataset",
     "Finding",
     "Names",
@@ -18,19 +18,18 @@ __all__ = [
     "ReadOptions",
     "SequenceDataset",
     "Splits",
-    "Summary",
     "Vocabulary",
     "arrange",
     "check_dataset",
     "encode",
     "encode_for_exploring",
-    "given_names",
+    "names_from_lists",
     "parse_names",
     "read_dataset",
     "read_jsonl",
     "share_vocabulary",
     "split_dataset",
-    "summarise",
+    "summarise_dataset",
     "unseen_tokens",
     "write_dataset",
     "write_jsonl",

@@ -1,4 +1,4 @@
-"""Pairs of input and target token sequences, as packed integer arrays: memory follows the number of tokens."""
+"""Pairs of input and target token sequences in packed integer arrays: memory is proportional to the tokens."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from genorder.data.names import Names
 from genorder.data.vocabulary import Vocabulary
 from genorder.errors import InputError
+from genorder.seeding import mix64
 from genorder.store import fingerprint, fingerprint_arrays
 
 
@@ -23,7 +24,7 @@ class PackedRows:
 
     @classmethod
     def from_matrix(cls, matrix_NW: NDArray[np.integer], lengths_N: NDArray[np.integer]) -> "PackedRows":
-        """Keep the first `lengths_N[i]` entries of row i. Raises InputError for one beyond 32 bits."""
+        """The first `lengths_N[i]` entries of each row i. Raises InputError for an entry beyond 32 bits."""
         offsets = np.concatenate([[0], np.cumsum(lengths_N, dtype=np.int64)])
         if matrix_NW.size == offsets[-1]:
             kept = matrix_NW.reshape(-1)
@@ -50,7 +51,7 @@ class PackedRows:
 
     @property
     def _is_matrix(self) -> bool:
-        """Are all rows of one length? Then no index of every token is needed, which takes twice the memory."""
+        """Whether all rows have the same length: then no index per token is needed, which takes twice the memory."""
         return len(self) > 0 and len(self.tokens) == len(self) * self.longest
 
     def take(self, rows: NDArray[np.integer]) -> "PackedRows":
@@ -72,7 +73,7 @@ class PackedRows:
         return matrix_NW
 
     def content_keys(self) -> NDArray[np.uint64]:
-        """A 64-bit hash of every row: equal rows have equal keys; unequal ones differ but for 1 in 2^64."""
+        """A 64-bit hash of each row: equal rows have equal keys; unequal rows collide once in 2^64."""
         keys = np.empty(len(self), dtype=np.uint64)
         chunk = 1 << 16  # bounds the memory of the 64-bit intermediates
         for start in range(0, len(self), chunk):
@@ -91,11 +92,8 @@ class PackedRows:
 
 
 def _scramble(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The finaliser of splitmix64: every input bit reaches every output bit."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))
+    """One step of splitmix64."""
+    return mix64(values + np.uint64(0x9E3779B97F4A7C15))
 
 
 @final
@@ -104,7 +102,7 @@ class SequenceDataset:
     inputs: PackedRows
     targets: PackedRows
     vocabulary: Vocabulary
-    names: Names = field(default_factory=Names)  # of its places, where the data has them
+    names: Names = field(default_factory=Names)  # of the positions, if the data has names
 
     def __post_init__(self) -> None:
         if len(self.inputs) != len(self.targets):
@@ -124,14 +122,14 @@ class SequenceDataset:
             PackedRows.from_matrix(targets_NL, target_lengths_N),
         ]
         values = np.union1d(*(np.unique(packed.tokens) for packed in rows))
-        inputs, targets = (PackedRows(_places(packed.tokens, values), packed.offsets) for packed in rows)
+        inputs, targets = (PackedRows(_ids(packed.tokens, values), packed.offsets) for packed in rows)
         return cls(inputs, targets, Vocabulary(tuple(map(str, values.tolist()))))
 
     @classmethod
     def from_sequences(
         cls, inputs: Sequence[Sequence[object]], targets: Sequence[Sequence[object]]
     ) -> "SequenceDataset":
-        """From Python sequences whose tokens are strings or integers."""
+        """From Python sequences of tokens, which are strings or integers."""
         vocabulary = Vocabulary.of(str(token) for rows in (inputs, targets) for row in rows for token in row)
 
         def pack(rows: Sequence[Sequence[object]]) -> PackedRows:
@@ -151,14 +149,14 @@ class SequenceDataset:
         return [self.vocabulary.tokens[token] for token in self.targets[row]]
 
     def head(self, samples: int) -> "SequenceDataset":
-        """The first samples, at most so many."""
+        """The first `samples` samples, or all if there are fewer."""
         return self if samples >= len(self) else self.take(np.arange(samples))
 
     def take(self, rows: NDArray[np.integer]) -> "SequenceDataset":
         return replace(self, inputs=self.inputs.take(rows), targets=self.targets.take(rows))
 
     def with_vocabulary(self, vocabulary: Vocabulary) -> "SequenceDataset":
-        """The same sequences, numbered by another vocabulary, which must hold every token."""
+        """The same sequences with the ids of another vocabulary, which must contain every token."""
         if vocabulary == self.vocabulary:
             return self
         ids = vocabulary.ids_from(self.vocabulary)
@@ -170,7 +168,7 @@ class SequenceDataset:
         )
 
     def fingerprint(self) -> str:
-        """Depends on every token of every sample, and on their sequence."""
+        """A hash of every token of every sample and of the order of the samples."""
         return fingerprint(
             [
                 list(self.vocabulary.tokens),
@@ -179,25 +177,25 @@ class SequenceDataset:
         )
 
 
-def _places(tokens: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The place of each token among the sorted values, a part at a time: numpy's places have 64 bits."""
-    places = np.empty_like(tokens)
+def _ids(tokens: NDArray[np.int32], values: NDArray[np.int32]) -> NDArray[np.int32]:
+    """The index of each token among the sorted values, a part at a time: numpy's indices have 64 bits."""
+    ids = np.empty_like(tokens)
     for start in range(0, len(tokens), 1 << 20):
         part = slice(start, start + (1 << 20))
-        places[part] = np.searchsorted(values, tokens[part])
-    return places
+        ids[part] = np.searchsorted(values, tokens[part])
+    return ids
 
 
 def share_vocabulary(datasets: Sequence[SequenceDataset]) -> list[SequenceDataset]:
-    """The datasets, numbered by one vocabulary that holds the tokens of all."""
+    """The datasets with the ids of one vocabulary, which contains the tokens of all."""
     if not datasets:
-        raise InputError("no datasets were given")
+        raise InputError("received no datasets; expected at least one")
     vocabulary = Vocabulary.of(token for dataset in datasets for token in dataset.vocabulary.tokens)
     return [dataset.with_vocabulary(vocabulary) for dataset in datasets]
 
 
 def concatenated(datasets: Sequence[SequenceDataset]) -> SequenceDataset:
-    """The samples of all, one dataset after the other."""
+    """One dataset with the samples of all, in the order of `datasets`."""
     shared = share_vocabulary(datasets)
 
     def join(parts: list[PackedRows]) -> PackedRows:

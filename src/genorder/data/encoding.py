@@ -1,7 +1,7 @@
-"""From datasets to model tokens: `x_1 .. x_W SEP y_1 .. y_L EOS`, all samples of one width.
+"""Datasets as model tokens `x_1 .. x_W SEP y_1 .. y_L EOS`, all samples with the same width.
 
-A short input is padded up to the common width *before* SEP, so that target positions are the same in every
-sample; padding is an ordinary token that the model reads. Nothing after EOS is ever looked at.
+A short input is padded *before* SEP, so that target positions are the same in every sample; padding is an ordinary
+token that the model reads. Tokens after EOS are never used.
 
 Axes: B batch, N samples, W input width, L target width, T = W + 1 + L tokens, Q = L + 1 predictions.
 """
@@ -23,13 +23,13 @@ PAD, SEP, EOS = 0, 1, 2
 SPECIAL_NAMES = ("<pad>", "<sep>", "<eos>")  # by their ids
 SPECIAL_TOKENS = len(SPECIAL_NAMES)  # the vocabulary's token i has the model id i + SPECIAL_TOKENS
 IGNORED = -100  # label of a prediction that does not count
-_ROW_SEED = 0  # the same for every run, so that runs of other seeds look at the same samples
+_ROW_SEED = 0  # the same for every run, so that runs with different seeds use the same samples
 
 
 class Batch(NamedTuple):
     tokens_BT: Tensor
     labels_BQ: Tensor  # the token that follows position W + q; IGNORED beyond EOS
-    predicted_BQ: Tensor  # which target index that is; L for EOS
+    predicted_BQ: Tensor  # the target index of that token; L for EOS
 
 
 @final
@@ -73,7 +73,7 @@ class EncodedDataset:
 
 
 def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> EncodedDataset:
-    """Raises ValueError where a sequence is longer than the width."""
+    """The samples, padded to the given widths. Raises ValueError for a longer sequence."""
     inputs_NW, targets_NL = (
         rows.padded(width, PAD - SPECIAL_TOKENS)
         for rows, width in ((dataset.inputs, input_width), (dataset.targets, target_width))
@@ -86,9 +86,9 @@ def encode(dataset: SequenceDataset, *, input_width: int, target_width: int) -> 
 
 
 def encode_for_exploring(splits: Splits, device: torch.device) -> tuple[EncodedDataset, EncodedDataset]:
-    """The training and the validation split, on a device; the test split is for the end alone.
+    """The training and the validation split on a device; the search never uses the test split.
 
-    The samples are shuffled: the first n of them represent all, also those of a file that is sorted.
+    The samples are shuffled, so that the first n represent all, also for a sorted file.
     """
     train, validation = (
         encode(
@@ -102,7 +102,7 @@ def encode_for_exploring(splits: Splits, device: torch.device) -> tuple[EncodedD
 
 
 def restrict_orders(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Tensor:
-    """Each row's order with the indices below its length first, in their sequence; the others follow."""
+    """Each row's order, stably partitioned: first the indices below the row's length, then the others."""
     orders_BL = orders_BL.expand(len(rows_B), encoded.target_width)
     if encoded.is_fixed_length:
         return orders_BL
@@ -111,10 +111,10 @@ def restrict_orders(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) 
 
 
 def arrange(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Batch:
-    """The batch of the given rows, the targets of each in its own order.
+    """The batch of the given rows, with the targets of row b in the order `orders_BL[b]`.
 
-    `orders_BL` may have one row, which then serves all. A sample of n < L targets uses its order restricted
-    to the indices below n, then EOS.
+    `orders_BL` may have a single row for all samples. A sample of n < L targets uses its order restricted to the
+    indices below n, then EOS.
     """
     targets_BL, lengths_B = encoded.targets_NL[rows_B], encoded.target_lengths_N[rows_B]
     width = encoded.target_width
@@ -133,6 +133,6 @@ def arrange(encoded: EncodedDataset, rows_B: Tensor, orders_BL: Tensor) -> Batch
 
 
 def decode_tokens(model_tokens: NDArray[np.integer], tokens: tuple[str, ...]) -> list[str]:
-    """Model ids back to the user's tokens; special ids show as <pad>, <sep>, <eos>."""
+    """The tokens of model ids; special ids become <pad>, <sep>, <eos>."""
     names = (*SPECIAL_NAMES, *tokens)
     return [names[token] for token in model_tokens.tolist()]

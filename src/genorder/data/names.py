@@ -1,4 +1,4 @@
-"""What a user calls the places of inputs and targets. Names are for people: no result depends on them."""
+"""Names of the input and target positions, for display only: no result depends on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ INPUT_NAMES, TARGET_NAMES = "input_names", "target_names"  # in a configuration 
 @final
 @dataclass(frozen=True)
 class Names:
-    """A name for each place; none at all where they are not known."""
+    """A name for each position; a side without names is empty."""
 
     inputs: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -28,27 +28,27 @@ class Names:
         return " and ".join(f"the {kind} {', '.join(names)[:60]}" for kind, names in sides if names)
 
     def check(self, inputs: int, targets: int) -> None:
-        """Raises InputError unless there is a name of its own for each of so many places."""
-        for kind, names, places in (("input", self.inputs, inputs), ("target", self.targets, targets)):
+        """Raises InputError unless each side has no names, or a distinct name for each of its positions."""
+        for kind, names, positions in (("input", self.inputs, inputs), ("target", self.targets, targets)):
             if not names:
                 continue
-            if len(names) != places:
+            if len(names) != positions:
                 raise InputError(
-                    f"{len(names)} {kind} names were given; the data has {places} {kind}s: give one for each"
+                    f"received {len(names)} {kind} names; the data has {positions} {kind}s: give one name for each"
                 )
-            empty = next((place for place, name in enumerate(names) if not name.strip()), None)
+            empty = next((index for index, name in enumerate(names) if not name.strip()), None)
             if empty is not None:
-                raise InputError(f"{kind} name {empty} is empty; expected a text")
-            twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+                raise InputError(f"{kind} name {empty} is empty; expected text")
+            twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
             if twice is not None:
-                raise InputError(f"the {kind} name {twice[:60]!r} is given twice; expected a name of its own for each")
+                raise InputError(f"the {kind} name {twice[:60]!r} occurs twice; expected distinct names")
 
     def cut(self, inputs: int, targets: int) -> "Names":
-        """Those of the first places: a table may have columns that all its rows leave empty."""
+        """The names of the first positions: a table may have columns that are empty in all rows."""
         return Names(self.inputs[:inputs], self.targets[:targets])
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Only what is known."""
+        """Without the sides that have no names."""
         both = {INPUT_NAMES: list(self.inputs), TARGET_NAMES: list(self.targets)}
         return {key: names for key, names in both.items() if names}
 
@@ -58,7 +58,7 @@ class Names:
 
 
 def parse_names(text: str | None) -> tuple[str, ...]:
-    """`a,b,c`, or `@FILE` with a name on each line. Raises InputError for a file that cannot be read."""
+    """The names in `a,b,c`, or in `@FILE` with one name per line. Raises InputError for a file that cannot be read."""
     if text is None:
         return ()
     if not text.startswith(_FILE_MARK):
@@ -69,14 +69,14 @@ def parse_names(text: str | None) -> tuple[str, ...]:
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
     except ValueError:  # no UTF-8, or a null character in the file's name
-        raise InputError(f"cannot read {str(file)!r} as text; expected a name on each line, in UTF-8") from None
+        raise InputError(f"cannot read {str(file)!r} as text; expected one name per line, in UTF-8") from None
     return tuple(line.strip() for line in (lines[:-1] if lines[-1] == "" else lines))
 
 
-def given_names(inputs: Sequence[str] | None, targets: Sequence[str] | None) -> Names:
-    """Of lists that a program hands over. Raises InputError for anything else."""
+def names_from_lists(inputs: Sequence[str] | None, targets: Sequence[str] | None) -> Names:
+    """The names in two lists from a Python program. Raises InputError for anything but lists of strings."""
     for kind, names in ((INPUT_NAMES, inputs), (TARGET_NAMES, targets)):
-        texts = names is None or (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names))
-        if not texts:
-            raise InputError(f"{kind} are {str(names)[:60]!r}; expected a list of texts, one for each place")
+        valid = names is None or (isinstance(names, list | tuple) and all(isinstance(name, str) for name in names))
+        if not valid:
+            raise InputError(f"{kind} are {str(names)[:60]!r}; expected a list of strings, one for each position")
     return Names(tuple(inputs or ()), tuple(targets or ()))

@@ -1,4 +1,4 @@
-"""Training, search validation and test: three splits that share no input."""
+"""Training, validation and test samples: three splits without common inputs."""
 
 from dataclasses import dataclass
 from typing import final
@@ -15,12 +15,12 @@ from genorder.store import fingerprint
 @final
 @dataclass(frozen=True, eq=False)
 class Splits:
-    """The search sees `train` and `validation`; `test` is for the final success rate alone."""
+    """The search uses `train` and `validation`; `test` is only for the final success rate."""
 
     train: SequenceDataset
     validation: SequenceDataset
     test: SequenceDataset
-    dropped: int = 0  # samples left out because their input stands in another split
+    dropped: int = 0  # samples removed because another split has the same input
 
     @classmethod
     def of(
@@ -59,21 +59,21 @@ def split_dataset(
 ) -> Splits:
     """Shuffle by `seed`, then cut off test and validation; the rest is training.
 
-    Sizes are fractions (float, below 1) or numbers of samples (int); a dataset in place of a size is that split, and
-    none of `dataset` is cut off for it. Where nothing is cut off, nothing is shuffled. A sample whose input already
-    stands in the test split (or in validation, for a training sample) is dropped and counted, so that no duplicate
-    straddles two splits. With `count_kept`, the size of validation is what is left of it then. The vocabulary has the
-    tokens of all splits. Raises InputError where a split would be empty, and for a dataset in place of a size that
-    cannot belong to `dataset`.
+    A size is a fraction (float, below 1) or a number of samples (int). A dataset in place of a size becomes that split,
+    and no samples are cut off for it; if none are cut off at all, nothing is shuffled. A sample is dropped and counted
+    if the test split has the same input, or if it is a training sample and validation has the same input. With
+    `count_kept`, the size of validation is the number of samples after this. All splits share one vocabulary.
+
+    Raises InputError for an empty split, and for a dataset in place of a size that does not match `dataset`.
     """
     samples = len(dataset)
-    given = {"validation": validation, "test": test}
-    own = {name: split for name, split in given.items() if isinstance(split, SequenceDataset)}
-    for name, split in own.items():
-        _check_own(split, dataset, name)
-    if own:
-        dataset, *shared = share_vocabulary([dataset, *own.values()])
-        own = dict(zip(own, shared, strict=True))
+    sizes = {"validation": validation, "test": test}
+    separate = {name: split for name, split in sizes.items() if isinstance(split, SequenceDataset)}
+    for name, split in separate.items():
+        _check_matches(split, dataset, name)
+    if separate:
+        dataset, *shared = share_vocabulary([dataset, *separate.values()])
+        separate = dict(zip(separate, shared, strict=True))
     test_size = 0 if isinstance(test, SequenceDataset) else _size(test, samples, "test")
     validation_size = 0 if isinstance(validation, SequenceDataset) else _size(validation, samples, "validation")
     if test_size + validation_size >= samples:
@@ -84,13 +84,13 @@ def split_dataset(
     cut = test_size + validation_size
     shuffled = numpy_generator(derive_seed(seed, "split")).permutation(samples) if cut else np.arange(samples)
     keys = dataset.inputs.content_keys()
-    test_split = own["test"] if "test" in own else dataset.take(shuffled[:test_size])
+    test_split = separate["test"] if "test" in separate else dataset.take(shuffled[:test_size])
     test_keys = test_split.inputs.content_keys()
     if count_kept and validation_size:
         kept = np.flatnonzero(~np.isin(keys[shuffled[test_size:]], test_keys))
         validation_size = int(kept[:validation_size][-1]) + 1 if len(kept) else validation_size
         cut = test_size + validation_size
-    validation_split = own["validation"] if "validation" in own else dataset.take(shuffled[test_size:cut])
+    validation_split = separate["validation"] if "validation" in separate else dataset.take(shuffled[test_size:cut])
     validation_keys = validation_split.inputs.content_keys()
     validation_kept = np.flatnonzero(~np.isin(validation_keys, test_keys))
     train_kept = shuffled[cut:][~np.isin(keys[shuffled[cut:]], np.concatenate([test_keys, validation_keys]))]
@@ -105,7 +105,7 @@ def split_dataset(
 
 
 def unseen_tokens(split: SequenceDataset, vocabulary: Vocabulary) -> tuple[list[str], int]:
-    """The tokens of a split that a vocabulary lacks, and how many samples hold one."""
+    """The tokens of a split that a vocabulary lacks, and the number of samples with such a token."""
     unseen_V = np.array([token not in vocabulary for token in split.vocabulary.tokens], dtype=bool)
     tokens, rows = [], []
     for packed in (split.inputs, split.targets):
@@ -116,8 +116,8 @@ def unseen_tokens(split: SequenceDataset, vocabulary: Vocabulary) -> tuple[list[
     return found, len(np.unique(np.concatenate(rows)))
 
 
-def _check_own(split: SequenceDataset, dataset: SequenceDataset, name: str) -> None:
-    """Raises InputError for samples that cannot be of the same kind as the training samples."""
+def _check_matches(split: SequenceDataset, dataset: SequenceDataset, name: str) -> None:
+    """Raises InputError if the samples of a split cannot be of the same kind as the training samples."""
     if not len(split):
         raise InputError(f"the {name} split holds no samples")
     for what, longest, most in (

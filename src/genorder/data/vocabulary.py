@@ -1,4 +1,4 @@
-"""The tokens of a dataset and their ids. Tokens are strings; integers are written as their decimal string."""
+"""The tokens of a dataset and their ids. Tokens are strings; an integer is its decimal string."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,7 +14,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,599}")  # Python may refuse to convert 
 
 
 def _canonical_key(token: str) -> tuple[int, int, str]:
-    """Integers by value, then everything else by text: ids never depend on the order of the samples."""
+    """Integers by value, then all other tokens by text: ids do not depend on the order of the samples."""
     return (0, int(token), "") if _INTEGER.fullmatch(token) else (1, 0, token)
 
 

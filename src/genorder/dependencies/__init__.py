@@ -1,5 +1,5 @@
-"""Which positions determine each target, with evidence, by counting.
+"""Which positions determine each target, with evidence, by functional dependency mining.
 
-samples.py counts, relations.py says what is counted, mining.py screens and grows sets, noise.py says what noise
-explains, closure.py chains them from the inputs, graph.py is what comes out.
+mining.py screens and grows sets of positions; samples.py counts agreeing samples, relations.py defines what they must
+agree in, noise.py measures noise, closure.py chains determinants from the inputs; graph.py holds the results.
 """

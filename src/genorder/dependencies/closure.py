@@ -1,8 +1,8 @@
-"""The closure of the inputs: forward chaining over the determinants that were found.
+"""The closure of the inputs: forward chaining over the mined determinants.
 
-A position is known if it is an input or a target that known positions determine. The closure chooses one determinant
-for each target; read in sequence they are a program that computes the targets from the inputs. Of several programs, the
-one of fewest positions in all is chosen; of these, the one of fewest functions.
+A position is known if it is an input, or a target that known positions determine. The closure chooses one determinant
+for each target; in sequence they are a program that computes the targets from the inputs. Of several programs, the one
+with the fewest positions in total is chosen; of these, the one with the fewest functions.
 """
 
 from collections import Counter
@@ -10,44 +10,47 @@ from collections.abc import Iterable, Set
 from itertools import permutations
 from typing import Any, final
 
+import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from genorder.dependencies.relations import Determinant
-from genorder.dependencies.samples import Positions, SampleTable
+from genorder.dependencies.graph import Determinant, Positions
+from genorder.dependencies.samples import SampleTable
 
-_SMALL = 3  # positions: larger sets determine a target only once no smaller one is found
-_FEWEST_KEYS = 8  # that two functions must have in common to be compared
+_SMALL = 3  # positions; larger sets are accepted only if no smaller one determines any further target
+_FEWEST_KEYS = 8  # keys that two functions must share to be compared
 _NO_TABLE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
 
 
 @final
 class Closure:
+    """All mined determinants, and the known targets with the determinant that was chosen for each."""
+
     def __init__(self, inputs: int, targets: int) -> None:
         self.inputs = inputs
         self.determinants: dict[int, set[Determinant]] = {target: set() for target in range(targets)}
-        self.known: dict[int, Determinant] = {}  # in the sequence in which they became known
+        self.known: dict[int, Determinant] = {}  # targets in the sequence of chaining
 
     @property
     def known_positions(self) -> set[int]:
         return {*range(self.inputs), *(self.inputs + target for target in self.known)}
 
     def add(self, found: Iterable[Determinant]) -> bool:
-        """Keep them; is a small one among them that is new?"""
+        """Add determinants. Returns whether a new one of few positions is among them."""
         fresh = [one for one in found if one not in self.determinants[one.target]]
         for one in fresh:
             self.determinants[one.target].add(one)
         return any(len(one.positions) <= _SMALL for one in fresh)
 
     def close(self) -> bool:
-        """Forward chaining: what a small set of known positions determines becomes known; did any target?"""
+        """Accept all targets that a small set of known positions determines. Returns whether there was one."""
         any_new = False
         while self.accept_next(_SMALL):
             any_new = True
         return any_new
 
     def accept_next(self, most: int | None = None) -> bool:
-        """Let the next target become known, if at most so many positions determine it."""
+        """Accept one more target, if at most `most` known positions determine it. Returns whether there was one."""
         chosen = self._next(self.known, frozenset())
         if chosen is None or (most is not None and len(chosen.positions) > most):
             return False
@@ -55,8 +58,9 @@ class Closure:
         return True
 
     def _next(self, known: dict[int, Determinant], forbidden: Set[Determinant]) -> Determinant | None:
-        """The smallest determinant of known positions; of several, first those of targets that no smaller set
-        determines, even one of unknown positions.
+        """The smallest determinant that consists of known positions.
+
+        Of several, those come first whose target has no smaller determinant, not even one of unknown positions.
         """
         positions = {*range(self.inputs), *(self.inputs + target for target in known)}
         ready = [
@@ -77,9 +81,11 @@ class Closure:
         return min(len(one.positions) for one in self.determinants[target])
 
     def simplify(self, functions: "Functions") -> list[int]:
-        """A target that became known by a large set, though a smaller one determines it, may have come too early: do
-        without the large set if the closure reaches as much by fewer positions in all. Returns the targets whose large
-        set is as good as another closure without it: the samples do not tell which of them is right.
+        """Drop large determinants where the closure reaches as much with fewer positions in total.
+
+        A target that was accepted by a large set, though a smaller set determines it, may have been accepted too early.
+        Returns the targets whose large set is as good as another closure without it: the samples do not decide between
+        the two.
         """
         forbidden: set[Determinant] = set()
         undecided: list[int] = []
@@ -100,20 +106,23 @@ class Closure:
                         forbidden, self.known = trial, other
         return undecided
 
-    def nearest(self, functions: "Functions") -> dict[int, Determinant]:
-        """A target may have other determinants as small as the one by which it became known: shortcuts around those
-        that lie between. It comes after all of them, unless they are computed from it, and gets the last one.
+    def without_shortcuts(self, functions: "Functions") -> dict[int, Determinant]:
+        """The determinant of each target that reads the latest targets, in a sequence that allows it.
 
-        Where two targets may each come after the other, a determinant is preferred whose function computes more of the
-        other targets (a program repeats its operations, a shortcut has a table of its own), then the one that agrees
-        most with the closure.
+        A target may have several determinants of the same size: all but one are shortcuts around the targets between.
+        So it comes after all of its determinants, unless they are computed from it, and gets the latest one.
+
+        Where two targets may each come after the other, the determinant is preferred whose function computes more of
+        the other targets: a program repeats its operations, a shortcut has a table of its own. The next criterion is
+        agreement with the sequence of the closure.
         """
         inputs = self.inputs
         reads = {one: [p - inputs for p in one.positions if p >= inputs] for one in self.known.values()}
-        before = {target: set(reads[one]) for target, one in self.known.items()}
-        depth: dict[int, int] = {}
-        for target in self.known:
-            depth[target] = 1 + max((depth[other] for other in before[target]), default=0)
+        before = networkx.DiGraph()
+        before.add_nodes_from(self.known)
+        before.add_edges_from((other, target) for target, one in self.known.items() for other in reads[one])
+        generations = enumerate(networkx.topological_generations(before))
+        depth = {target: generation for generation, targets in generations for target in targets}
         others: list[Determinant] = []
         for target, chosen in self.known.items():
             for one in self.determinants[target] - {chosen}:
@@ -124,48 +133,39 @@ class Closure:
 
         def preference(one: Determinant) -> tuple[Any, ...]:
             gain = uses[functions.of(one)] - uses[functions.of(self.known[one.target])]
-            excess = max((depth[other] for other in reads[one]), default=0) - depth[one.target]
+            excess = max((depth[other] for other in reads[one]), default=-1) - depth[one.target]
             return -gain, excess, one.complexity, one.target
-
-        def ancestors(targets: Iterable[int]) -> set[int]:
-            found: set[int] = set()
-            waiting = list(targets)
-            while waiting:
-                target = waiting.pop()
-                if target not in found:
-                    found.add(target)
-                    waiting += before[target]
-            return found
 
         usable = {target: [one] for target, one in self.known.items()}
         for one in sorted(others, key=preference):
-            if one.target not in ancestors(reads[one]):
-                before[one.target].update(reads[one])
+            if {one.target, *networkx.descendants(before, one.target)}.isdisjoint(reads[one]):
+                before.add_edges_from((other, one.target) for other in reads[one])
                 usable[one.target].append(one)
-        rank: dict[int, int] = {}
-        while len(rank) < len(before):
-            target = next(target for target in before if target not in rank and before[target] <= rank.keys())
-            rank[target] = len(rank)
+        place = {target: number for number, target in enumerate(self.known)}
+        sequence = list(networkx.lexicographical_topological_sort(before, key=place.__getitem__))
+        rank = {target: number for number, target in enumerate(sequence)}
 
         def lateness(one: Determinant) -> list[int]:
             return sorted((rank[p - inputs] if p >= inputs else -1 for p in one.positions), reverse=True)
 
-        return {target: max(usable[target], key=lateness) for target in rank}
+        return {target: max(usable[target], key=lateness) for target in sequence}
 
 
 @final
 class Functions:
-    """The functions that determinants stand for. Two have the same one if, with the positions in some sequence, the
-    same tokens give the same token of the target."""
+    """Numbers the functions of determinants.
+
+    Two determinants have the same function if, with the positions in some sequence, equal tokens give equal targets.
+    """
 
     def __init__(self, table: SampleTable, noise: float) -> None:
         self._table = table.first
-        self._agreement = (1 - noise) ** 4  # share of the common keys: noise may change a target and a position of each
+        self._agreement = (1 - noise) ** 4  # of the shared keys: noise may change a target and a position of each
         self._tables: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []  # keys, tokens
         self._numbers: dict[Determinant, int] = {}
 
     def of(self, one: Determinant) -> int:
-        """A number for each function; large sets and pointers have one of their own."""
+        """The number of the determinant's function; large sets and pointers each have a function of their own."""
         if one not in self._numbers:
             self._numbers[one] = self._find(one)
         return self._numbers[one]
@@ -198,5 +198,5 @@ def _total(known: dict[int, Determinant]) -> int:
 
 
 def _length(known: dict[int, Determinant], functions: Functions) -> tuple[int, float]:
-    """The length of a program with these determinants: how many functions, and how large their tables."""
+    """The length of a program of these determinants: the number of functions, and the size of their tables."""
     return len(set(map(functions.of, known.values()))), sum(one.bits for one in known.values())

@@ -1,7 +1,7 @@
-"""Functional dependency mining: which positions determine each target, by counting; nothing is trained.
+"""Functional dependency mining: which positions determine each target, by counting samples; nothing is trained.
 
-Database theory calls this discovering functional dependencies (TANE, HyFD) and, where noise breaks them, approximate
-ones. Here only targets are explained, and sets are *grown* instead of enumerated:
+Database theory calls this the discovery of functional dependencies (TANE, HyFD), and of approximate ones in the case of
+noise. Here only targets are explained, and sets are *grown* instead of enumerated:
 
 1. Screen. Random pairs of samples: for each target, one matrix product gives the violation rate of all pairs of
    positions.
@@ -9,16 +9,15 @@ ones. Here only targets are explained, and sets are *grown* instead of enumerate
    drop every position that is not needed.
 3. Close. Forward chaining from the inputs, smallest determinants first: a relation that can be solved for any of its
    terms (a sum, an xor) gets the one direction that leads back to the inputs.
-4. Where the closure is stuck: screen and grow again among the known positions alone, for pointers (y = x[p], with p
-   told by a few tokens) too, then from sets of which no pair tells anything, as in sums of three or four terms.
-5. Remove shortcuts. A target comes after all of its smallest determinants, not only the first that was known.
+4. If the closure stops early: screen and grow again among the known positions only, also for pointers (y = x[p], where
+   a few tokens determine p); then from sets without an informative pair, as in sums of three or four terms.
+5. Remove shortcuts. A target comes after all of its smallest determinants, not only after the first one that was known.
 
 Axes: see samples.py; K known positions.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import final
@@ -30,59 +29,44 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from genorder.data import EncodedDataset
 from genorder.dependencies.closure import Closure, Functions
+from genorder.dependencies.graph import Determinant, FunctionalDependencies, Positions
 from genorder.dependencies.noise import ERRORS, MORE_NOISE, PurestGroup, expected_violations, pooled_noise
-from genorder.dependencies.relations import Determinant, Relation, SamePointer, SameToken
-from genorder.dependencies.samples import Count, Positions, SampleTable
-from genorder.dependencies.screen import DOUBT, Screen, judged
+from genorder.dependencies.relations import DOUBT, Relation, SamePointer, SameToken, Screen, judged
+from genorder.dependencies.samples import Count, SampleTable
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.training import ProgressReporter
 
-_ERRORS = 3.0  # standard errors by which a position more must tell something
+_ERRORS = 3.0  # standard errors by which an added position must lower the violation rate
 _MISSED_RATE = 0.3  # violation rate, relative to the base rate, that must not be missed
-_EXCESS = 0.02  # of the base rate: violations beyond those of the noise, in groups of samples
+_EXCESS = 0.02  # of the base rate: violations in groups of samples beyond those that noise explains
 _DENOISED = 0.15  # share by which a position must lower the violation rate that noise leaves, to be kept
-_NOISY_RATE = 0.6  # violation rate, relative to the base rate, that noise leaves at most
-_ENOUGH = 500.0  # informative pairs by which the noise is measured
+_NOISY_RATE = 0.6  # the highest violation rate, relative to the base rate, that noise may leave
+_ENOUGH = 500.0  # informative pairs that the measurement of noise needs
 _TELLING = 0.1  # share by which a set must lower the violation rate to be grown
-_BASE_PAIRS = 20_000  # of samples that agree at a base of one position; a quarter, if it has two
+_BASE_PAIRS = 20_000  # pairs of samples that agree at a base of one position; a quarter of that for two positions
 _MOST_BASES = 2_000
-_MOST_POINTED = 200  # inputs
-_POINTED_SHARE = 0.5  # of the base rate that a pair of positions must leave, to be grown into a pointer
-_GROWTH_ENTRIES = 500_000  # of the matrix by which the next position is chosen
+_MOST_POINTED = 200  # inputs; with more, pointers are not searched
+_POINTED_SHARE = 0.5  # of the base rate: the highest rate of a pair of positions that is grown into a pointer
+_GROWTH_ENTRIES = 500_000  # of the matrix that selects the next position
 
 
 class MiningConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     enabled: bool = True
-    samples: int = Field(default=100_000, ge=2)  # that are counted
-    pairs: int = Field(default=400_000, ge=1)  # of samples, drawn for the screen
+    samples: int = Field(default=100_000, ge=2)  # training samples that are used, at most
+    pairs: int = Field(default=400_000, ge=1)  # pairs of samples for the screen
     starts: int = Field(default=6, ge=1)  # sets that are grown for each target
-    tries: int = Field(default=3, ge=1)  # positions that are counted exactly at each step of growth
+    tries: int = Field(default=3, ge=1)  # positions whose rate is counted exactly at each step of growth
     gain: float = Field(default=0.02, gt=0, lt=1)  # share by which a position must lower the violation rate
     surety: float = Field(default=3.0, gt=0)  # logarithm of the odds that no set is a determinant by chance
     representative: float = Field(default=0.2, ge=0, le=1)  # see Count
 
 
 @final
-@dataclass(frozen=True)
-class Mined:
-    """The determinants along one closure of the inputs."""
-
-    inputs: int
-    targets: int
-    determinants: dict[int, Determinant]  # of the targets that were reached, in the sequence in which they were
-    found: dict[int, tuple[Determinant, ...]]  # all that were found, of all targets
-    ambiguous: tuple[int, ...]  # targets without whose determinant another closure is as small
-    noise: float  # share of the targets' tokens that are drawn at random, in the samples that differ
-
-    @property
-    def open(self) -> list[int]:
-        return [target for target in range(self.targets) if target not in self.determinants]
-
-
-@final
 class Miner:
+    """One mining of one table of samples; see the module for its steps."""
+
     def __init__(
         self,
         table: SampleTable,
@@ -91,20 +75,20 @@ class Miner:
         report: ProgressReporter | None = None,
     ) -> None:
         self.table, self.config, self._report = table, config, report or ProgressReporter()
-        self.noise = 0.0  # see Mined
+        self.noise = 0.0  # see FunctionalDependencies
         self.screen = Screen(table, config.pairs, rng)
         self.closure = Closure(table.inputs, table.targets)
-        self._searched: dict[tuple[int, Relation], set[int]] = {}  # known positions, by the size of the bases
+        self._searched: dict[tuple[int, Relation], set[int]] = {}  # positions known at the last search
         self._same = [SameToken(table, target) for target in range(table.targets)]
         self._pointer_of: dict[int, SamePointer] = {}
-        self._grown: set[tuple[Relation, Positions]] = set()  # in the growth from the starts at hand
+        self._grown: set[tuple[Relation, Positions]] = set()  # since the current starts
 
     # -- growing
 
     def starts(
         self, relation: Relation, rate_RK: NDArray[np.float32], rows: NDArray[np.int64], columns: NDArray[np.int64]
     ) -> list[Positions]:
-        """Of the single positions and pairs screened, those that tell most, none of them in more than three sets."""
+        """The screened positions and pairs of the lowest violation rates, no position in more than three of them."""
         aim = (_POINTED_SHARE if relation.pointer else 1 - self.config.gain) * relation.base_rate
         most = min(rate_RK.size, 100 * self.config.starts)
         best = np.argpartition(rate_RK, most - 1, axis=None)[:most]
@@ -121,7 +105,7 @@ class Miner:
         return list(found)
 
     def confirmed(self, relation: Relation, positions: Positions) -> Determinant | None:
-        """The determinant, if the samples show it well enough."""
+        """The determinant, if there is enough evidence for it."""
         count = relation.count(positions)
         enough = (
             count.informative >= self._support(len(positions)) and count.representative >= self.config.representative
@@ -131,7 +115,7 @@ class Miner:
         )
 
     def _explained(self, relation: Relation, count: Count, positions: Positions) -> bool:
-        """Is there no violation, or none but those of the noise?"""
+        """Whether there is no violation, or none beyond what noise explains."""
         if not self.noise:
             return count.exact
         if not count.pairs or count.violation_rate > _NOISY_RATE * relation.base_rate:
@@ -145,8 +129,10 @@ class Miner:
         return count.violation_rate <= MORE_NOISE * rate and excess <= _EXCESS * relation.base_rate
 
     def _support(self, size: int) -> float:
-        """Violations to expect by chance where none is seen, so that none of all sets of this size is taken by chance
-        for a determinant though its violation rate is a third of the base rate.
+        """The informative pairs that a determinant of this size needs.
+
+        With this support it is unlikely that any set of this size shows no violation by chance, though its violation
+        rate is a third of the base rate.
         """
         sets = (
             math.lgamma(self.table.positions + 1) - math.lgamma(size + 1) - math.lgamma(self.table.positions - size + 1)
@@ -154,10 +140,10 @@ class Miner:
         return (sets + self.config.surety) / _MISSED_RATE
 
     def grown(self, relation: Relation, positions: Positions, allowed_P: NDArray[np.bool_]) -> Determinant | None:
-        """The set with such positions added as lower the violation rate most, until it is explained."""
+        """The determinant that growth from the set leads to: add the position that lowers the violation rate most."""
         while True:
             if (relation, positions) in self._grown:
-                return None  # another start has led here
+                return None  # growth from another start has visited this set
             self._grown.add((relation, positions))
             count = relation.rough_count(positions)
             if count.informative < self._support(len(positions)):
@@ -174,7 +160,7 @@ class Miner:
     def _with_best(
         self, relation: Relation, positions: Positions, rate: float, allowed_P: NDArray[np.bool_]
     ) -> Positions | None:
-        """With the position that lowers the violation rate most, if one lowers it enough and by no chance."""
+        """The set plus the position that lowers the violation rate most, if it lowers it enough and significantly."""
         table, config = self.table, self.config
         most = max(1_000, _GROWTH_ENTRIES // table.positions)
         pairs_2M = table.first.agreeing_pairs(positions, most, relation.target)
@@ -184,14 +170,13 @@ class Miner:
         rate_P[~allowed_P] = rate_P[[*positions, table.inputs + relation.target]] = 2.0
         aim = rate * (1 - config.gain)
         tried = [int(p) for p in np.argsort(rate_P, kind="stable")[: config.tries] if rate_P[p] < aim]
-        counted = [
-            (relation.rough_count(larger).violation_rate, larger) for larger in (_with(positions, p) for p in tried)
-        ]
-        least, larger = min(counted, default=(rate, positions))
+        larger_sets = (_with(positions, p) for p in tried)
+        rates = [(relation.rough_count(larger).violation_rate, larger) for larger in larger_sets]
+        least, larger = min(rates, default=(rate, positions))
         return larger if least <= aim else None
 
     def pruned(self, relation: Relation, positions: Positions) -> Determinant | None:
-        """Without the positions that are not needed: those of most tokens are left out first."""
+        """The determinant without unneeded positions; those with the most tokens are dropped first."""
         for position in sorted(positions, key=lambda p: -self.table.kinds_P[p]):
             smaller = tuple(p for p in positions if p != position)
             if relation.count(smaller).violation_rate * (1 - _DENOISED) > relation.count(positions).violation_rate:
@@ -202,7 +187,7 @@ class Miner:
 
     # -- the closure of the inputs
 
-    def mine(self) -> Mined:
+    def mine(self) -> FunctionalDependencies:
         table = self.table
         everything = np.arange(table.positions)
         starts: dict[SameToken, list[Positions]] = {}
@@ -235,12 +220,12 @@ class Miner:
         functions = Functions(table, self.noise)
         ambiguous = tuple(self.closure.simplify(functions))
         self._add_nearer()
-        chosen, found = self.closure.nearest(functions), self.closure.determinants
+        chosen, found = self.closure.without_shortcuts(functions), self.closure.determinants
         ranked = {target: tuple(sorted(sets, key=lambda one: one.complexity)) for target, sets in found.items()}
-        return Mined(table.inputs, table.targets, chosen, ranked, ambiguous, self.noise)
+        return FunctionalDependencies(table.inputs, table.targets, chosen, ranked, ambiguous, self.noise)
 
     def _add_nearer(self) -> None:
-        """If S determines both j and k, j may be computed from k: in place of a position by which k is computed."""
+        """If S determines both j and k, j may be computed from k, which then replaces a position that k reads."""
         inputs = self.table.inputs
         waiting = list(self.closure.known.values())
         while waiting:
@@ -255,7 +240,7 @@ class Miner:
                         waiting.append(found)
 
     def _noise_level(self, starts: dict[SameToken, list[Positions]]) -> float:
-        """By the purest groups of samples that are met while sets grow; 0 if a set without violations is."""
+        """The noise by the purest groups of samples met during growth; 0 if growth meets a set without violations."""
         everywhere = np.ones(self.table.positions, dtype=np.bool_)
         purest: list[PurestGroup] = []
         for relation, sets in starts.items():
@@ -280,7 +265,7 @@ class Miner:
     def _smallest(
         self, relation: SameToken, rate_PP: NDArray[np.float32], times_PP: NDArray[np.float32]
     ) -> list[Determinant]:
-        """All determinants of no, one or two positions that the screen shows."""
+        """All determinants of at most two positions that the screen shows."""
         if self.table.kinds_P[self.table.inputs + relation.target] == 1:
             return [relation.determinant((), relation.count(()))]
         clean_PP = self.screen.clean(relation, rate_PP, times_PP)
@@ -302,8 +287,10 @@ class Miner:
         return [determinant for determinant in found if determinant]
 
     def _search(self, base: int) -> bool:
-        """Look among the known positions for determinants that hold a position which is known only since the last
-        such search: from the pairs that tell most, or from bases of one or two positions. Is there a small one?
+        """Search the known positions for determinants with a position that was not yet known at the last such search.
+
+        Growth starts from the pairs of the lowest rates (`base` 0), or from bases of one or two positions. Returns
+        whether a small determinant was found.
         """
         table = self.table
         known = np.array(sorted(self.closure.known_positions))
@@ -348,7 +335,7 @@ class Miner:
         known: NDArray[np.int64],
         allowed_P: NDArray[np.bool_],
     ) -> list[Determinant]:
-        """From a base and two more positions, all of them known, of which a part may tell nothing of the target."""
+        """Determinants grown from a base and two more known positions, of which no single pair need be informative."""
         best: list[list[tuple[float, Positions]]] = [[] for _ in relations]
         for base in bases:
             self._report("closing from the inputs", len(self.closure.known), self.table.targets)
@@ -371,12 +358,15 @@ class Miner:
 
 def mine_dependencies(
     train: EncodedDataset, config: MiningConfig, *, seed: int, report: ProgressReporter | None = None
-) -> Mined:
-    """The same result for the same samples and seed. Raises Interrupted when the reporter's stop is requested."""
+) -> FunctionalDependencies:
+    """The determinants of the targets; the same for the same samples and seed.
+
+    Raises Interrupted when the reporter's stop is requested.
+    """
     rng = numpy_generator(derive_seed(seed, "mining"))
     table = SampleTable(train, config.samples, rng)
-    if table.samples < 2:  # nothing can be compared
-        return Mined(table.inputs, table.targets, {}, dict.fromkeys(range(table.targets), ()), (), 0.0)
+    if table.samples < 2:  # there is no pair to compare
+        return FunctionalDependencies.none(table.inputs, table.targets)
     return Miner(table, config, rng, report).mine()
 
 
@@ -385,7 +375,7 @@ def _gram(values_MP: torch.Tensor) -> torch.Tensor:
 
 
 def _pairs_with(new: Sequence[int], known: Sequence[int]) -> list[Positions]:
-    """All pairs of known positions that hold a new one."""
+    """All pairs of known positions with at least one new position."""
     chosen = set(new)
     return [pair for pair in combinations(known, 2) if not chosen.isdisjoint(pair)]
 

@@ -1,7 +1,7 @@
-"""Noise: a share of the target tokens is wrong, and no dependency between targets is exact.
+"""Noise: a share of the target tokens is wrong, so no dependency between targets is exact.
 
-A sample's wrong token is drawn uniformly from the tokens of its target, whatever the other tokens are. From this follow
-the two questions that mining asks: how large the share is, and whether noise alone explains the violations of a set.
+The model: a wrong token is drawn uniformly from the tokens of its target, independently of all other tokens. It gives
+mining two answers: how large the share is, and whether noise alone explains the violations of a set.
 
 Axes: see samples.py; C cells, that is combinations of a group with a token of the target.
 """
@@ -13,25 +13,26 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from genorder.dependencies.samples import Positions, SampleTable
+from genorder.dependencies.graph import Positions
+from genorder.dependencies.samples import SampleTable
 
-ERRORS = 3.0  # standard errors by which chance may exceed what is expected
-MORE_NOISE = 1.15  # times the noise that was estimated
+ERRORS = 3.0  # standard errors by which a measurement may exceed its expectation
+MORE_NOISE = 1.15  # factor by which the noise may exceed its estimate
 
 
 @final
 @dataclass(frozen=True, order=True)
 class PurestGroup:
-    """A bound of the noise in one target: tokens that differ within a group of samples may all be noise."""
+    """A bound of the noise in one target: all tokens that differ within a group of samples may be noise."""
 
-    bound: float  # of the noise, upper, by half of the samples
-    noise: float  # by the same half
-    unbiased: float  # by the other half: the group was not chosen by it
-    samples: int  # of the other half
+    bound: float  # upper bound of the noise, from half of the samples
+    noise: float  # estimate from the same half
+    unbiased: float  # estimate from the other half, which did not choose the group
+    samples: int  # in the other half
 
     @staticmethod
     def among(table: SampleTable, positions: Positions, target: int) -> "PurestGroup":
-        """Of the groups that agree at the positions, the one with the least bound (Wilson's)."""
+        """The group of samples that agree at the positions with the least upper bound (Wilson's)."""
         group_N, groups = table.groups(positions)
         kinds = int(table.kinds_P[table.inputs + target])
         if not table.can_tabulate(groups * kinds):
@@ -55,27 +56,27 @@ class PurestGroup:
 
     @staticmethod
     def all_groups(rate: float, informative: float, kinds: int) -> "PurestGroup":
-        """By the violation rate of all groups together: both samples of a pair may be wrong."""
+        """The bound from the violation rate of all groups together: both samples of a pair may be wrong."""
         high = min(1.0, rate + ERRORS * math.sqrt(rate * (1 - rate) / informative))
         bound, noise = ((1 - math.sqrt(1 - each)) * kinds / (kinds - 1) for each in (high, rate))
         return PurestGroup(bound, noise, noise, int(informative))
 
 
 def pooled_noise(purest: list[PurestGroup]) -> float:
-    """The noise of all targets, given the purest group of each: the mean of those that may have no other cause."""
+    """The noise of all targets: the mean over those of the targets' purest groups that noise alone may explain."""
     least = min(purest).bound
     pooled = [group for group in purest if group.noise <= least]
     noise = sum(group.unbiased * group.samples for group in pooled) / sum(group.samples for group in pooled)
-    return noise if noise < 0.5 else 0.0  # the purest groups are not pure: something else varies in all of them
+    return noise if noise < 0.5 else 0.0  # else the purest groups are not pure: another cause varies in all of them
 
 
 def expected_violations(table: SampleTable, positions: Positions, target: int, noise: float) -> tuple[float, float]:
-    """The violation rate of the positions if they determine the target but for noise, and the excess over it.
+    """The violation rate of the positions S if noise is the only cause of violations, and the excess over that rate.
 
     In a group, the target's token is wrong with the probability of noise. Noise in a target at S moves a sample to
-    another group: those that agree with it elsewhere in S lose and win such samples. The excess is the mean over all
-    samples of what their group's violation rate lies above the expected one, where that is no chance: a set that lacks
-    a position has groups that vary much beside others that do not vary at all.
+    another group: groups that agree elsewhere in S exchange such samples. The excess is the mean over all samples of
+    how far the rate of their group is significantly above the expected rate: if S lacks a position, some groups vary
+    much and others not at all.
     """
     rows_N = np.flatnonzero(table.has(target))
     target_N = table.codes_PN[table.inputs + target][rows_N]
@@ -104,11 +105,11 @@ def expected_violations(table: SampleTable, positions: Positions, target: int, n
             at_G = np.minimum(np.searchsorted(wider_C, wider_N[member_G] * kinds + token_G), len(wider_C) - 1)
             differ_G = np.bincount(wider_N, minlength=wider)[wider_N[member_G]] - wider_times_C[at_G]
             moved_G += noise / table.kinds_P[position] * (differ_G - (size_G - most_G))
-    counted_G = size_G > 1
-    size_G = size_G[counted_G]
-    wrong_G = noise * (1 - 1 / kinds) + moved_G[counted_G] / size_G
+    paired_G = size_G > 1
+    size_G = size_G[paired_G]
+    wrong_G = noise * (1 - 1 / kinds) + moved_G[paired_G] / size_G
     expected_G = 1 - np.maximum(1 - wrong_G, 0) ** 2
-    rate_G = 1 - agreeing_G[counted_G] / (size_G * (size_G - 1))
+    rate_G = 1 - agreeing_G[paired_G] / (size_G * (size_G - 1))
     excess_G = rate_G - MORE_NOISE * expected_G - ERRORS * np.sqrt(expected_G * (1 - expected_G) / size_G)
     samples = max(float(size_G.sum()), 1.0)
     return float((size_G * expected_G).sum()) / samples, float((size_G * np.maximum(excess_G, 0)).sum()) / samples

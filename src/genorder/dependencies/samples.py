@@ -1,4 +1,4 @@
-"""Samples as columns of small integers, and what can be counted on them.
+"""Samples as columns of small integers, and counts of the pairs of samples that agree at given positions.
 
 A set of positions S splits the samples into groups that agree at S. If all samples of each group agree in y_j too, S is
 a *determinant* of target j (a functional dependency S -> j). The *violation rate* v(S -> j) is the probability that two
@@ -16,29 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from genorder.data import EncodedDataset
+from genorder.dependencies.graph import Positions
 
-IntArray = NDArray[np.integer[Any]]
-Positions = tuple[int, ...]  # ascending
+_IntArray = NDArray[np.integer[Any]]
 
-_CAPPED = 5_000  # samples that count, if there are few groups; of one group, its share of them, but 50 or more:
-_CAP = 50  # a frequent combination of tokens must not speak for all the others
-_CELLS = 16  # of a table, for each sample, that are counted at once; if there are more, the keys are sorted instead
-_FEW = 16_384  # samples that are looked at first: they refute most sets
-_ENOUGH = 500.0  # informative pairs among them by which a violation rate is known well enough
-_WEIGHT, _MOST_WEIGHT = 6.0, 8.0  # of a token as frequent as the others; times that, of a rare token at most
+# The weight of a group is at most its equal share of _CAPPED samples, or _CAP if that is more: a frequent combination
+# of tokens must not dominate the rate.
+_CAPPED, _CAP = 5_000, 50
+_CELLS = 16  # cells of a table per sample; larger tables are not allocated, their keys are sorted instead
+_FEW = 16_384  # samples that are counted first: they refute most sets
+_ENOUGH = 500.0  # informative pairs among the first samples that make their violation rate precise enough
+_WEIGHT, _MOST_WEIGHT = 6.0, 8.0  # weight of a token of average frequency; the largest multiple, for rare tokens
 _CACHED = 128  # sets whose groups are kept
 
 
 @final
 @dataclass(frozen=True)
 class Count:
-    """What the samples say of S -> j."""
+    """The evidence of the samples for S -> j."""
 
-    pairs: int  # of samples that agree at S
-    violations: int  # of these pairs, those that differ in y_j
-    violation_rate: float  # each sample weighs the same, so that frequent tokens do not decide
-    informative: float  # violations to expect among these samples if S told nothing of y_j
-    representative: float  # how much y_j varies over the samples that could be compared, relative to all samples
+    pairs: int  # pairs of samples that agree at S
+    violations: int  # of these pairs, the number that differ in y_j
+    violation_rate: float  # with equal weights of the samples, so that frequent tokens do not dominate
+    informative: float  # violations to expect among these samples if y_j were independent of S
+    representative: float  # variation of y_j over the samples with a partner, relative to all samples
 
     @property
     def exact(self) -> bool:
@@ -47,18 +48,20 @@ class Count:
 
 @final
 class SampleTable:
+    """The distinct training samples, at most `samples` of them, in a random sequence; counts are cached."""
+
     def __init__(self, train: EncodedDataset, samples: int, rng: np.random.Generator) -> None:
         train = train.head(samples)
         self.inputs, self.targets = train.input_width, train.target_width
         self.positions = self.inputs + self.targets
         columns = [*train.inputs_NW.cpu().numpy().T, *train.targets_NL.cpu().numpy().T]
-        rows_N = _distinct(columns, rng)  # one sample twice would agree with itself in everything
+        rows_N = _distinct(columns, rng)  # a repeated sample would agree with itself at every position
         rng.shuffle(rows_N)
         lengths_N = train.target_lengths_N.cpu().numpy()[rows_N]
         self.tokens = [np.flatnonzero(np.bincount(column_N)) for column_N in columns]  # the token of each code
         self.kinds_P = np.array([len(tokens) for tokens in self.tokens])
         kind = np.uint8 if self.kinds_P.max() <= 256 else np.uint16 if self.kinds_P.max() <= 65_536 else np.int32
-        self.codes_NP: IntArray = np.empty((len(rows_N), self.positions), dtype=kind)
+        self.codes_NP: _IntArray = np.empty((len(rows_N), self.positions), dtype=kind)
         self.codes_PN = self.codes_NP.T
         for codes_N, tokens, column_N in zip(self.codes_PN, self.tokens, columns, strict=True):
             code_V = np.zeros(tokens[-1] + 1, dtype=kind)
@@ -69,8 +72,8 @@ class SampleTable:
         self._first: SampleTable | None = None
         self.fixed_length = bool((lengths_N == self.targets).all())
         self.lengths_N = lengths_N
-        # Each agreement weighs by how rare the shared token is, so that frequent tokens do not decide. Weights are
-        # integers: sums of their products, below 2^24 as a rule, are the same in whatever sequence they are added.
+        # The weight of an agreement grows with the rarity of the shared token, so that frequent tokens do not dominate.
+        # Weights are integers: sums of their products, mostly below 2^24, do not depend on the sequence of addition.
         self._first_weight_P = np.concatenate([[0], np.cumsum(self.kinds_P)[:-1]])
         self._weights = np.concatenate(
             [_weights(codes_N, int(kinds)) for codes_N, kinds in zip(self.codes_PN, self.kinds_P, strict=True)]
@@ -80,7 +83,7 @@ class SampleTable:
 
     @property
     def first(self) -> "SampleTable":
-        """The first few samples alone."""
+        """A table of the first few samples only."""
         if self._first is None:
             few = copy.copy(self)
             few.samples = min(self.samples, _FEW)
@@ -91,7 +94,7 @@ class SampleTable:
         return self._first
 
     def has(self, target: int) -> NDArray[np.bool_]:
-        """has_N: which samples are long enough to have the target."""
+        """has_N: whether each sample is long enough to have the target."""
         has_N: NDArray[np.bool_] = self.lengths_N > target
         return has_N
 
@@ -110,11 +113,11 @@ class SampleTable:
         return self._groups[positions]
 
     def can_tabulate(self, cells: int) -> bool:
-        """Is a table of so many cells small enough?"""
+        """Whether a table of this number of cells is small enough to allocate."""
         return cells <= _CELLS * self.samples
 
     def rough_count(self, positions: Positions, target: int) -> Count:
-        """By the first few samples, if they show violations and are enough to tell their rate."""
+        """The count on the first few samples if they show enough violations, else on all samples."""
         if self.samples > _FEW:
             count = self.first.count(positions, target)
             if count.violations and count.informative >= _ENOUGH:
@@ -145,21 +148,21 @@ class SampleTable:
         size_G = np.bincount(group_N, minlength=groups).astype(np.float64)
         agreeing_G = np.bincount(group_C, times_C * (times_C - 1.0), minlength=groups)
         ordered_G = size_G * (size_G - 1)
-        counted_G = size_G > 1
-        weight_G = np.minimum(size_G[counted_G] - 1, max(_CAP, _CAPPED // groups))
+        paired_G = size_G > 1
+        weight_G = np.minimum(size_G[paired_G] - 1, max(_CAP, _CAPPED // groups))
         weight = float(weight_G.sum())
         if not weight:
             return Count(0, 0, 1.0, 0.0, 0.0)
         share_G = np.zeros(groups)
-        share_G[counted_G] = weight_G / size_G[counted_G]
+        share_G[paired_G] = weight_G / size_G[paired_G]
         frequency_T = np.bincount(token_C, share_G[group_C] * times_C, minlength=kinds) / weight
         varies = 1 - float((frequency_T**2).sum())
         base_T = np.bincount(token_C, times_C, minlength=kinds) / len(target_N)
         base = 1 - float((base_T**2).sum())
         size_C = size_G[group_C]
-        counted_C = size_C > 1
-        weight_C = times_C[counted_C]
-        differs_C = 1 - (times_C[counted_C] - 1) / (size_C[counted_C] - 1)
+        paired_C = size_C > 1
+        weight_C = times_C[paired_C]
+        differs_C = 1 - (times_C[paired_C] - 1) / (size_C[paired_C] - 1)
         rate = float((weight_C * differs_C).sum() / weight_C.sum())
         pairs, agreeing = round(ordered_G.sum() / 2), round(agreeing_G.sum() / 2)
         return Count(pairs, pairs - agreeing, rate, weight * varies, varies / base if base else 1.0)
@@ -169,7 +172,7 @@ class SampleTable:
         return self.count((), target).violation_rate
 
     def agreeing_pairs(self, positions: Positions, most: int, target: int | None = None) -> NDArray[np.int64]:
-        """pairs_2M of samples that agree at the positions (and have the target), from as many groups as there are."""
+        """pairs_2M of samples that agree at the positions (and have the target), spread over all groups."""
         group_N, groups = self.groups(positions)
         rows_N = None if self.fixed_length or target is None else np.flatnonzero(self.has(target))
         if rows_N is not None:
@@ -187,7 +190,7 @@ class SampleTable:
     def agreement(
         self, pairs_2M: NDArray[np.int64], columns: NDArray[np.int64] | None = None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float32]]:
-        """agree_MP of each pair at each position (or the given ones), and the same with the tokens' weights."""
+        """agree_MP: whether each pair agrees at each position (or at `columns`); and the shared tokens' weights."""
         agree_MP, weight_A, at_A = self._agreements(pairs_2M, columns)
         weighted_MP = np.zeros(agree_MP.shape, dtype=np.float32)
         weighted_MP.flat[at_A] = weight_A
@@ -196,7 +199,7 @@ class SampleTable:
     def violation_rates(
         self, pairs_2M: NDArray[np.int64], violated_M: NDArray[np.bool_]
     ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """rate_P among the pairs that agree at each position, by the tokens' weights, and the number of these pairs."""
+        """rate_P: the weighted violation rate of the pairs that agree at each position; and the number of these."""
         agree_MP, weight_A, at_A = self._agreements(pairs_2M, None)
         pair_A, position_A = np.divmod(at_A, self.positions)
         weight_P = np.bincount(position_A, weight_A, minlength=self.positions)
@@ -206,7 +209,7 @@ class SampleTable:
     def _agreements(
         self, pairs_2M: NDArray[np.int64], columns: NDArray[np.int64] | None
     ) -> tuple[NDArray[np.bool_], NDArray[np.float32], NDArray[np.int64]]:
-        """agree_MP, and the weights of the A agreements with their places in it."""
+        """agree_MP, the weights of the A agreements, and their indices in the flattened agree_MP."""
         one_MP, other_MP = self.codes_NP[pairs_2M[0]], self.codes_NP[pairs_2M[1]]
         if columns is not None:
             one_MP, other_MP = one_MP[:, columns], other_MP[:, columns]
@@ -217,21 +220,21 @@ class SampleTable:
         return agree_MP, weight_A, at_A
 
 
-def _entropy(codes_N: IntArray) -> float:
+def _entropy(codes_N: _IntArray) -> float:
     frequency_T = np.bincount(codes_N) / len(codes_N)
     frequency_T = frequency_T[frequency_T > 0]
     return float(-(frequency_T * np.log2(frequency_T)).sum())
 
 
-def _weights(codes_N: IntArray, kinds: int) -> NDArray[np.float32]:
-    """weight_T of each token, about inverse to its frequency."""
+def _weights(codes_N: _IntArray, kinds: int) -> NDArray[np.float32]:
+    """weight_T of each token, roughly inverse to its frequency."""
     relative_T = np.minimum(len(codes_N) / (kinds * np.maximum(np.bincount(codes_N, minlength=kinds), 1)), _MOST_WEIGHT)
     weight_T: NDArray[np.float32] = np.maximum(np.round(_WEIGHT * kinds**0.5 * relative_T), 1).astype(np.float32)
     return weight_T
 
 
 def _distinct(columns: Sequence[NDArray[np.int64]], rng: np.random.Generator) -> NDArray[np.int64]:
-    """The first of each kind of row, by a 64-bit hash."""
+    """rows_N: the first of each group of equal rows, by a 64-bit hash."""
     factors_P = rng.integers(1, 2**62, size=len(columns), dtype=np.int64) | 1
     hash_N = np.zeros(len(columns[0]), dtype=np.int64)
     for factor, column_N in zip(factors_P.tolist(), columns, strict=True):
@@ -242,7 +245,7 @@ def _distinct(columns: Sequence[NDArray[np.int64]], rng: np.random.Generator) ->
 
 
 def _argsorted(group_N: NDArray[np.int64], groups: int) -> NDArray[np.int64]:
-    """By 16 bits at a time, which numpy sorts by radix."""
+    """A stable argsort, 16 bits at a time, which numpy sorts by radix."""
     sorted_N = np.argsort(group_N.astype(np.uint16), kind="stable")
     for shift in range(16, groups.bit_length(), 16):
         sorted_N = sorted_N[np.argsort((group_N >> shift)[sorted_N].astype(np.uint16), kind="stable")]

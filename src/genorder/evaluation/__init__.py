@@ -2,6 +2,6 @@
 
 from genorder.evaluation.decoding import generate_greedily
 from genorder.evaluation.prediction import predict
-from genorder.evaluation.success import Evaluation, evaluate, wilson_interval
+from genorder.evaluation.success import DecodedExample, Evaluation, evaluate, wilson_interval
 
-__all__ = ["Evaluation", "evaluate", "generate_greedily", "predict", "wilson_interval"]
+__all__ = ["DecodedExample", "Evaluation", "evaluate", "generate_greedily", "predict", "wilson_interval"]

@@ -1,4 +1,7 @@
-"""Batched greedy generation with a key-value cache. Axes: N samples, W input width, Q longest generation."""
+"""Batched greedy generation with a key-value cache.
+
+Axes: N samples, B batch, W input width, Q longest generation, V vocabulary.
+"""
 
 import torch
 from torch import Tensor
@@ -11,7 +14,7 @@ BATCH_SIZE = 512
 
 @torch.inference_mode()
 def generate_greedily(model: GPT, inputs_NW: Tensor, longest: int, batch_size: int = BATCH_SIZE) -> Tensor:
-    """The most likely token at each step until EOS, at most `longest` tokens; PAD after EOS. Tokens_NQ."""
+    """Tokens_NQ: the most likely token at each step until EOS, at most `longest` tokens, and PAD after EOS."""
     model.eval()
     parts = [_generate(model, part, longest) for part in torch.split(inputs_NW, batch_size)]
     return torch.cat(parts) if parts else inputs_NW.new_empty((0, longest)).long()

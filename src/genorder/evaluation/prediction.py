@@ -1,4 +1,4 @@
-"""Targets for new inputs, put back from the model's order into the user's."""
+"""The targets that a model predicts for new inputs, in the original order of target indices."""
 
 import logging
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def encode_input(saved: SavedModel, tokens: Sequence[str], where: str) -> list[int]:
-    """Model ids of one input, padded. Raises InputError, naming `where`, for what the model cannot read."""
+    """Model ids of one input, padded. Raises InputError, naming `where`, if the model cannot read it."""
     shortest, longest = saved.shortest_input, saved.input_width
     if not shortest <= len(tokens) <= longest:
         expected = str(longest) if shortest == longest else f"{shortest} to {longest}"

@@ -1,4 +1,4 @@
-"""Where and how work runs."""
+"""Where jobs run: device, threads, worker processes, and interruption."""
 
 from genorder.execution.interrupt import StopRequest
 from genorder.execution.machine import (
@@ -6,6 +6,7 @@ from genorder.execution.machine import (
     choose_device,
     describe_machine,
     flushing_denormals,
+    package_versions,
     prefer_deterministic_kernels,
     set_threads,
     usable_cores,
@@ -20,6 +21,7 @@ __all__ = [
     "choose_device",
     "describe_machine",
     "flushing_denormals",
+    "package_versions",
     "prefer_deterministic_kernels",
     "set_threads",
     "usable_cores",

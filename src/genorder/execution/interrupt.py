@@ -1,4 +1,4 @@
-"""Ctrl-C and termination as a polite request: the work stops at its next safe point."""
+"""Ctrl-C and termination as a request to stop at the next safe point."""
 
 import signal
 import sys

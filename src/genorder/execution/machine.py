@@ -1,4 +1,4 @@
-"""The machine a run uses: device, threads, versions."""
+"""The device, the threads and the versions that a run uses."""
 
 import os
 import platform
@@ -6,18 +6,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
-from typing import Any
 
 import torch
 
 from genorder.errors import InputError
 
-_SHARED = 1_000_000  # elements: enough that torch shares the work among its threads
+_SHARED = 1_000_000  # elements: enough for torch to split the work among its threads
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
 def choose_device(name: str) -> torch.device:
-    """`auto` takes CUDA, then MPS, then the CPU. Raises InputError for a device that is not there."""
+    """`auto` takes CUDA, then MPS, then the CPU. Raises InputError for a device that is not available."""
     available = {
         "cpu": True,
         "cuda": torch.cuda.is_available(),
@@ -36,20 +35,20 @@ def choose_device(name: str) -> torch.device:
 
 
 def prefer_deterministic_kernels(device: torch.device) -> None:
-    """On a GPU, take kernels that give the same bits every time where there are any; a CPU's always do."""
+    """On a GPU, use deterministic kernels where they exist; CPU kernels are always deterministic."""
     if device.type == "cuda":
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
         torch.use_deterministic_algorithms(True, warn_only=True)
 
 
 def usable_cores() -> int:
-    """That this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def using_threads(threads: int) -> Iterator[None]:
-    """That many threads for tensors in the block, also more than there are cores; afterwards as many as before."""
+    """Use `threads` threads for tensors in the block, even if there are fewer cores; then restore the number."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
@@ -60,10 +59,10 @@ def using_threads(threads: int) -> Iterator[None]:
 
 @contextmanager
 def flushing_denormals() -> Iterator[None]:
-    """Numbers below 1e-38 count as zero in the block, on this thread and on those that torch starts in it.
+    """Treat numbers below 1e-38 as zero in the block, on this thread and on threads that torch starts in the block.
 
-    Gradients of tokens that are almost never predicted get that small, and processors take many times longer for them:
-    training with some hundred tokens becomes half as fast without this.
+    Gradients of tokens that are almost never predicted get that small, and processors compute with such numbers many
+    times more slowly: training with some hundred tokens is half as fast without this.
     """
     tiny = torch.full((1,), 1e-39)
     before = bool((tiny + tiny == 0).item())
@@ -75,7 +74,7 @@ def flushing_denormals() -> Iterator[None]:
 
 
 def set_threads(threads: int | None) -> int:
-    """Use that many threads for tensors (None: one per core this process may use). Returns the number."""
+    """Use `threads` threads for tensors (None: one per usable core). Returns the number."""
     cores = usable_cores()
     if threads is not None and not 1 <= threads <= 4 * cores:
         raise InputError(f"--threads {threads}: expected a number from 1 to {4 * cores} on this machine")
@@ -84,15 +83,14 @@ def set_threads(threads: int | None) -> int:
 
 
 def start_threads(threads: int) -> None:
-    """Use that many threads for tensors, and start them now: they inherit for good how small numbers are treated."""
+    """Use `threads` threads for tensors, and start them now, because they keep the denormal mode of their start."""
     torch.set_num_threads(threads)
     with flushing_denormals():
         torch.ones(_SHARED).mul_(2)
 
 
-def describe_machine() -> dict[str, Any]:
-    """What a result may depend on, for the run's records."""
-    packages = ("genorder", "torch", "numpy", "scipy", "safetensors")
+def describe_machine() -> dict[str, object]:
+    """Versions and hardware that a result may depend on, for the records of a run."""
     return {
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -102,9 +100,14 @@ def describe_machine() -> dict[str, Any]:
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "cuda": torch.version.cuda,
-        "packages": {name: metadata.version(name) for name in packages},
+        "packages": package_versions(),
         "executable": sys.executable,
     }
+
+
+def package_versions() -> dict[str, str]:
+    """The versions of the packages that results may depend on."""
+    return {name: metadata.version(name) for name in ("genorder", "torch", "numpy", "scipy", "safetensors")}
 
 
 def _processor() -> str:

@@ -1,7 +1,10 @@
-"""One `map` over jobs: in this process, or over local worker processes. The results do not depend on which.
+"""One `map` over jobs, in this process or in local worker processes, with the same results.
 
-A job is a plain value; the function that does it is named by module and name, so that a fresh process can find it. A
-worker that dies costs the job it was doing, which is done again by a new worker.
+A job is a plain value. Its function is pickled by module and name, so that a fresh process can import it. If a worker
+dies, only its current job is lost, and a new worker does it again.
+
+`concurrent.futures` and `loky` cannot replace this module: there the death of one worker fails the running jobs of all
+workers, and a job cannot report progress.
 """
 
 import multiprocessing
@@ -22,21 +25,21 @@ from genorder.execution.machine import start_threads, using_threads
 Job = TypeVar("Job", contravariant=True)
 Result = TypeVar("Result", covariant=True)
 
-_ATTEMPTS = 3  # after which a job that kills its worker fails the run
+_ATTEMPTS = 3  # a job that ends its worker this often fails the run
 _STOP_CHECK_SECONDS = 0.2
 
 
-class Work(Protocol[Job, Result]):
-    """A function of a module. It may report how far it is, and should end early once `stop` is requested."""
+class JobFunction(Protocol[Job, Result]):
+    """A module-level function. It may report progress, and should end early once `stop` is requested."""
 
     def __call__(self, job: Job, /, *, report: Callable[[Any], None], stop: StopRequest | None) -> Result: ...
 
 
 @final
 class Workers:
-    """Processes that do jobs, started when they are needed and ended with the block; or this process, if it is one.
+    """Worker processes, started when needed and ended with the `with` block; one worker is this process itself.
 
-    Each uses `threads` threads for tensors.
+    Each worker uses `threads` threads for tensors.
     """
 
     def __init__(self, workers: int, threads: int) -> None:
@@ -52,16 +55,17 @@ class Workers:
 
     def map(
         self,
-        work: Work[Job, Result],
+        work: JobFunction[Job, Result],
         jobs: Sequence[Job],
         *,
         on_report: Callable[[int, Any], None] = lambda index, value: None,
         stop: StopRequest | None = None,
     ) -> Iterator[tuple[int, Result]]:
-        """Yield (index of the job, its result) as jobs finish; with one worker, in their sequence.
+        """Yield (index of the job, its result) as jobs finish; with one worker, in the order of `jobs`.
 
-        `on_report` is told (index of the job, what it reports). Raises what a job raised (its InputError or
-        GenorderError as it is), and Interrupted between jobs once `stop` is requested.
+        `on_report` receives (index of the job, reported value). Raises the InputError or GenorderError of a job
+        unchanged, other errors of a worker process as GenorderError, and Interrupted between jobs once `stop` is
+        requested.
         """
         if self._workers > 1 and jobs:
             self._pool = self._pool or _Pool(self._workers, self._threads)
@@ -80,7 +84,7 @@ def _check(stop: StopRequest | None, done: int, total: int) -> None:
 
 
 class _Pool:
-    """Worker processes, each with its own pipe, so that the death of one is seen at once and harms no other."""
+    """Worker processes, each with its own pipe: the death of one is noticed at once and does not affect the others."""
 
     def __init__(self, workers: int, threads: int) -> None:
         # A fresh interpreter per worker: forking a process whose tensor threads run can deadlock.
@@ -99,25 +103,25 @@ class _Pool:
             self._start(work)
         waiting = list(range(len(jobs)))[::-1]
         attempts = [0] * len(jobs)
-        doing: dict[Connection, int] = {}
+        running: dict[Connection, int] = {}
         try:
             done = 0
             while done < len(jobs):
                 _check(stop, done, len(jobs))
-                for pipe in [pipe for pipe in self._processes if pipe not in doing]:
+                for pipe in [pipe for pipe in self._processes if pipe not in running]:
                     if waiting:
-                        doing[pipe] = index = waiting.pop()
+                        running[pipe] = index = waiting.pop()
                         attempts[index] += 1
-                        with suppress(OSError):  # a worker that is gone is noticed below, where its answer is awaited
+                        with suppress(OSError):  # a dead worker is noticed below, where its result is awaited
                             pipe.send((work, jobs[index]))
-                ready = wait(list(doing), timeout=_STOP_CHECK_SECONDS)
-                for pipe in [pipe for pipe in doing if pipe in ready]:
-                    index = doing[pipe]
+                ready = wait(list(running), timeout=_STOP_CHECK_SECONDS)
+                for pipe in [pipe for pipe in running if pipe in ready]:
+                    index = running[pipe]
                     try:
                         outcome, value = pipe.recv()
                     except (EOFError, OSError):
-                        del doing[pipe]
-                        self._bury(pipe)
+                        del running[pipe]
+                        self._remove(pipe)
                         if attempts[index] >= _ATTEMPTS:
                             raise GenorderError(
                                 f"job {index + 1} of {len(jobs)} ended its worker process {_ATTEMPTS} times; "
@@ -129,15 +133,15 @@ class _Pool:
                     if outcome == "report":
                         on_report(index, value)
                         continue
-                    del doing[pipe]
+                    del running[pipe]
                     if outcome == "error":
                         raise value
                     done += 1
                     yield index, value
         finally:
-            for pipe in doing.keys() & self._processes.keys():  # given up: what they still answer is nobody's
+            for pipe in running.keys() & self._processes.keys():  # the map was abandoned: nobody awaits these results
                 self._processes[pipe].terminate()
-                self._bury(pipe)
+                self._remove(pipe)
 
     def close(self) -> None:
         for pipe, process in self._processes.items():
@@ -152,10 +156,10 @@ class _Pool:
         process = self._context.Process(target=_serve, args=(theirs, self._threads), daemon=True)
         with _sigint_blocked(), _program_hidden(work):
             process.start()
-        theirs.close()  # so that the worker's death closes the pipe
+        theirs.close()  # so that the end of the worker closes the pipe
         self._processes[ours] = process
 
-    def _bury(self, pipe: Connection) -> None:
+    def _remove(self, pipe: Connection) -> None:
         process = self._processes.pop(pipe)
         pipe.close()
         process.join()
@@ -163,7 +167,7 @@ class _Pool:
 
 @contextmanager
 def _sigint_blocked() -> Iterator[None]:
-    """A process started in here is deaf to Ctrl-C from its first moment, also while it imports."""
+    """A process started in the block ignores Ctrl-C from its first moment, also during its imports."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -176,7 +180,7 @@ def _sigint_blocked() -> Iterator[None]:
 
 @contextmanager
 def _program_hidden(work: Callable[..., Any]) -> Iterator[None]:
-    """A process started in here does not run the user's program again, which Python would do to find what is in it."""
+    """A process started in the block does not import the user's main program, which would run the program again."""
     if work.__module__ == "__main__":
         yield
         return
@@ -189,8 +193,9 @@ def _program_hidden(work: Callable[..., Any]) -> Iterator[None]:
 
 
 def _serve(pipe: Connection, threads: int) -> None:
-    """What a worker does until its pipe closes."""
-    # Ctrl-C reaches the whole group; the parent decides. (Where masks are not inherited, from here on only.)
+    """The main loop of a worker: do jobs until the pipe closes."""
+    # Ctrl-C reaches the whole process group, and the parent decides what happens. Where signal masks are not inherited,
+    # Ctrl-C is ignored only from here on.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     start_threads(threads)
     while True:

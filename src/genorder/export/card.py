@@ -1,11 +1,14 @@
-"""The model card of an export: what the model was trained on, how well it does, how to ask it."""
+"""The model card of an export: what the model was trained on, how well it does, how to use it."""
 
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from genorder.errors import InputError
 from genorder.models import SavedModel
+from genorder.outcomes import DiscoveryOutcome, TrainedModel, read_outcome
 from genorder.runs import FinishedRun
 
 _CARD = """\
@@ -38,7 +41,7 @@ Success rate: the share of test samples whose whole target is generated greedily
 
 A target of n < {targets} tokens is emitted in the same order without the indices from n on.
 
-## How to ask it
+## How to use it
 
 A prompt is the input's words, padded with `<pad>` to {inputs} words *before* `<sep>`: the model has learnt to read
 `<pad>` as a word like any other, so the attention mask must be 1 there. {lengths} The answer ends with `<eos>`.
@@ -51,6 +54,8 @@ A prompt is the input's words, padded with `<pad>` to {inputs} words *before* `<
 
 _SNIPPET = """\
 import json
+import math
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -109,8 +114,9 @@ def model_card(run: FinishedRun, saved: SavedModel, words: list[str], folder: st
 
 
 def _facts(run: FinishedRun, saved: SavedModel, *, given: bool) -> dict[str, str]:
-    result = run.result
-    own = result["given"] if given and "given" in result else result
+    outcome = read_outcome(run.config["verb"], run.result, run.path)
+    models = outcome.models if outcome else {}
+    own = (models.get("given") if given else None) or models.get("model")
     sizes = run.config["data"]["samples"]
     gpt, training = saved.model.config, run.config["config"]
     training = training.get("final", training)["training"]
@@ -118,25 +124,24 @@ def _facts(run: FinishedRun, saved: SavedModel, *, given: bool) -> dict[str, str
         "data": _data(run.config["data"]),
         "samples": ", ".join(f"{count} {name}" for name, count in sizes.items()),
         "order": "the given one" if given else _origin(run),
-        "success rate": f"{_rate(own)} on {own['samples']} test samples" if "success_rate" in own else "not tested",
+        "success rate": f"{_rate(own)} on {own.evaluation.samples} test samples" if own else "not tested",
     }
-    if not given and run.config["verb"] == "discover":
-        other = result.get("given")
-        facts["in the given order"] = "not trained" if other is None else _rate(other)
-    if not given and "order_in_true_indices" in result:
-        facts["order in the task's own indices"] = json.dumps(result["order_in_true_indices"])
-        facts["operations, against the best order"] = f"{result['cost_ratio']:.2f} times"
+    if not given and isinstance(outcome, DiscoveryOutcome):
+        facts["in the given order"] = "not trained" if outcome.given is None else _rate(outcome.given)
+    if not given and outcome and outcome.truth and outcome.best_order:
+        facts["order in the task's own indices"] = json.dumps(list(outcome.truth.true_order(outcome.best_order)))
+        facts["operations, relative to the best order"] = f"{outcome.cost_ratio or math.nan:.2f} times"
     model = f"{gpt.layers} layers, {gpt.heads} heads, width {gpt.width}, {saved.model.parameter_count():,} parameters"
     return facts | {
         "model": model,
-        "training": f"{own.get('steps', training['steps'])} steps of {training['batch_size']} samples",
+        "training": f"{own.steps if own else training['steps']} steps of {training['batch_size']} samples",
         "tokens": f"{len(saved.vocabulary)}, and `<pad>`, `<sep>`, `<eos>`",
         "seed": str(run.config["seed"]),
     }
 
 
-def _data(description: dict[str, Any]) -> str:
-    """Without the folder that a file is in: the card is for others."""
+def _data(description: Mapping[str, Any]) -> str:
+    """What the data is, without the folder of a file: the card is for other users."""
     if "path" in description:
         return f"`{Path(description['path']).name}`"
     if "task" not in description:
@@ -152,13 +157,13 @@ def _origin(run: FinishedRun) -> str:
     return f"found by `{run.result['strategy']}`"
 
 
-def _rate(result: dict[str, Any]) -> str:
-    low, high = result["success_rate_interval"]
-    return f"{100 * result['success_rate']:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
+def _rate(model: TrainedModel) -> str:
+    low, high = model.evaluation.success_rate_interval
+    return f"{100 * model.evaluation.success_rate:.1f} % ({100 * low:.1f} to {100 * high:.1f})"
 
 
 def _escapes(saved: SavedModel, words: list[str]) -> str:
-    """Which tokens are not their own words."""
+    """A paragraph about the tokens that are not words by themselves; empty if there are none."""
     if tuple(words) == saved.vocabulary.tokens:
         return ""
     return (
@@ -169,7 +174,7 @@ def _escapes(saved: SavedModel, words: list[str]) -> str:
 
 
 def _example(run: FinishedRun, saved: SavedModel) -> list[str]:
-    """A test input; where the data is gone, one that can at least be read."""
+    """A test input; if the data is gone, any input that the model can read."""
     try:
         return run.source.splits.test.input(0)
     except InputError:

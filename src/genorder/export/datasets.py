@@ -1,4 +1,4 @@
-"""A run's samples with the targets in its order, for other programs to train on."""
+"""The samples of a run with the targets in its order, for other training programs."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def reordered(dataset: SequenceDataset, order: Order) -> SequenceDataset:
 
 
 def write_reordered(dataset: SequenceDataset, order: Order, path: Path, kind: str) -> None:
-    """`kind` names the format, or is "dataset" for the one that the file's extension says. Raises InputError."""
+    """`kind` is the format, or "dataset" for the format of the file's extension. Raises InputError."""
     if kind != "dataset" and len(dataset) and not dataset.inputs.lengths.min():
         raise InputError(f"a sample has an empty input, which {kind} cannot hold; use --to dataset, which can")
     write_dataset(path, reordered(dataset, order), ReadOptions(format=FORMAT_OF[kind]))

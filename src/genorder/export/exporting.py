@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 from genorder.data import SequenceDataset
 from genorder.data.dataset import concatenated
@@ -10,7 +10,7 @@ from genorder.errors import InputError
 from genorder.export.datasets import FORMAT_OF, write_reordered
 from genorder.export.huggingface import export_huggingface
 from genorder.runs import FinishedRun, read_finished_run
-from genorder.runs.source import HELD_OUT
+from genorder.runs.request import HELD_OUT
 from genorder.store import ensure_writable_directory
 
 KINDS = ("hf", *FORMAT_OF)
@@ -26,7 +26,7 @@ class Exported:
     order: list[int]  # that the model emits, or that the targets are written in
     samples: int | None = None  # of a dataset
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**vars(self), "path": str(self.path)}
 
 

@@ -10,11 +10,11 @@ from genorder.errors import InputError
 from genorder.export.card import model_card
 from genorder.export.tokenizer import tokenizer_files, word_of
 from genorder.models import load_model
-from genorder.models.gpt2_folder import DESCRIPTION, as_json, gpt2_files
+from genorder.models.gpt2 import EXPORT_DESCRIPTION, as_json, gpt2_files
 from genorder.orders import Order
 from genorder.runs import FinishedRun
 from genorder.store import ensure_writable_directory, write_bytes_atomic
-from genorder.store.atomic import fsync_directory, refusing_write_errors, temporary_path
+from genorder.store.atomic import explaining_write_errors, fsync_directory, temporary_path
 
 
 def export_huggingface(run: FinishedRun, folder: Path, *, given: bool, force: bool) -> tuple[list[str], Order]:
@@ -46,7 +46,7 @@ def _refuse_folder(folder: Path, *, force: bool) -> None:
     if not folder.is_dir():
         raise InputError(f"{folder} is a file; expected a folder that is new or empty")
     if any(folder.iterdir()):
-        if not (folder / DESCRIPTION).exists():
+        if not (folder / EXPORT_DESCRIPTION).exists():
             raise InputError(f"{folder} is not empty, and no earlier export that --force could replace; choose another")
         if not force:
             raise InputError(f"{folder} holds an earlier export; choose another folder, or give --force to replace it")
@@ -64,7 +64,7 @@ def _write_folder(folder: Path, files: dict[str, bytes]) -> None:
     ensure_writable_directory(folder.absolute().parent)
     temporary = temporary_path(folder.absolute().parent, folder.absolute().name)
     try:
-        with refusing_write_errors(folder):
+        with explaining_write_errors(folder):
             temporary.mkdir()
             for name, content in files.items():
                 write_bytes_atomic(temporary / name, content)

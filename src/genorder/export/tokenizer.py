@@ -1,11 +1,10 @@
 """The vocabulary as a Hugging Face tokenizer: one word per token, words separated by white space.
 
-A user's token may hold any characters, so its word is not always the token itself: white space, `%`, characters that
-UTF-8 cannot carry, and `<` in a token that holds the name of a special token, are percent-encoded as in a URL
-(`a b` is the word `a%20b`); the empty token is the word `%`. Integers and plain words are their own words.
+The word of a token is the token itself if possible, as for integers and plain words. White space, `%`, characters
+that UTF-8 cannot encode, and `<` in a token that contains the name of a special token, are percent-encoded as in a URL
+(`a b` is the word `a%20b`). The empty token is the word `%`.
 """
 
-from typing import Any
 from urllib.parse import quote
 
 from genorder.data import Vocabulary
@@ -27,8 +26,8 @@ def word_of(token: str) -> str:
     )
 
 
-def tokenizer_files(vocabulary: Vocabulary, positions: int) -> dict[str, Any]:
-    """`tokenizer.json` and its configuration, as plain data. A word that is not of the vocabulary raises an error."""
+def tokenizer_files(vocabulary: Vocabulary, positions: int) -> dict[str, dict[str, object]]:
+    """`tokenizer.json` and its configuration, as plain data. The tokenizer raises an error for unknown words."""
     pad, separator, end = SPECIAL_NAMES
     words = [*SPECIAL_NAMES, *map(word_of, vocabulary.tokens)]
     return {
@@ -55,7 +54,7 @@ def tokenizer_files(vocabulary: Vocabulary, positions: int) -> dict[str, Any]:
             "model": {
                 "type": "WordLevel",
                 "vocab": {word: number for number, word in enumerate(words)},
-                "unk_token": "<unk>",  # which there is not: a word that the model cannot read is an error
+                "unk_token": "<unk>",  # not in the vocabulary, so that an unknown word is an error
             },
         },
         "tokenizer_config.json": {

@@ -1,10 +1,8 @@
-"""The networks."""
+"""The networks: GPT, the GPT conditioned on the order, and the routed model; a trained model on disk."""
 
-from genorder.models.fresh import fresh_gpt
-from genorder.models.gpt import GPT, GPTConfig, KeyValueCache
-from genorder.models.loading import load_model
+from genorder.models.gpt import GPT, GPTConfig, KeyValueCache, fresh_gpt
 from genorder.models.order_conditioned import AnyGPT, OrderConditionedGPT, fresh_order_conditioned_gpt
-from genorder.models.saved import SavedModel, is_saved
+from genorder.models.saved import SavedModel, is_saved, load_model
 
 __all__ = [
     "GPT",

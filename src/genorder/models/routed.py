@@ -1,14 +1,14 @@
-"""The routed any-order profiler: which few tokens is each target computed from, and how well?
+"""The routed model: predicts any target from any set of available tokens, each target from few of them.
 
-No autoregressive stack. For each target, a few slots each hold a learned vector of routing logits over the positions
-of input and targets (by position only, not by content). A slot reads the positions that are *available*, weighted by
-the softmax of its logits over them, through its own embedding of token values. The slots of a target, with an
-embedding of its index, go through a network shared by all targets, to the target's logits. Few slots means that few
-tokens can be read: an order is friendly when its targets can be computed from few available tokens. When a favourite
-position is not available, the softmax moves to the next best, so alternatives and directions come out by themselves.
+It has no autoregressive stack. Each target has a few slots, and each slot has learned routing logits over the positions
+of inputs and targets, by position only, not by content. A slot attends to the *available* positions: the softmax of its
+logits over them weights its own embeddings of their tokens. A network shared by all targets maps the slots of a target
+and an embedding of its index to the target's logits. With few slots a target can depend on few tokens, so an order is
+easy if each target can be computed from few available tokens. If the best position of a slot is not available, the
+softmax moves to the next best.
 
-Axes: G groups that share what is available, B samples of a group, L targets, H slots, D width, V vocabulary,
-P positions: the inputs, then the targets, then one that is always available and empty.
+Axes: G groups with one set of available positions each, B samples of a group, L targets, M selected targets, H slots,
+D width, V vocabulary, P positions: the inputs, the targets, and an empty one that is always available.
 """
 
 import math
@@ -28,8 +28,8 @@ class RoutedConfig(BaseModel):
     hidden: int = Field(default=256, ge=1)
 
 
-_ROUTING_SCALE = 0.1  # of the first routing logits: every position is read a little
-_TINY = 1e-9  # keeps the gradient of an entropy finite where a weight is zero
+_ROUTING_SCALE = 0.1  # standard deviation of the initial routing logits: attention is nearly uniform at first
+_TINY = 1e-9  # keeps the gradient of the entropy finite where a weight is zero
 
 
 @final
@@ -46,7 +46,7 @@ class RoutedModel(nn.Module):
             return nn.Parameter(scale * torch.randn(*shape, generator=rng))
 
         self.routing_LHP = normal(targets, slots, positions, scale=_ROUTING_SCALE)
-        self.values_HVD = normal(slots, vocabulary + 1, width, scale=1.0)  # the last is of the empty position
+        self.values_HVD = normal(slots, vocabulary + 1, width, scale=1.0)  # the last token: the empty position
         self.index_LD = normal(targets, width, scale=1.0)
         read = (slots + 1) * width
         self.first_RF = normal(read, hidden, scale=math.sqrt(2 / read))
@@ -58,16 +58,16 @@ class RoutedModel(nn.Module):
 
     @torch.no_grad()
     def slot_weights(self, available_GLP: Tensor) -> Tensor:
-        """Where each slot reads: weights_GHLP."""
+        """Attention weights_GHLP of the slots of all targets."""
         return self._slot_weights(available_GLP, None)
 
     @torch.no_grad()
-    def mass(self, available_P: Tensor) -> Tensor:
-        """mass_LH, in logarithms, of what a slot may read: of the whole, a part has the share that is its weight."""
+    def log_mass(self, available_P: Tensor) -> Tensor:
+        """log_mass_LH of the available positions: the logarithm of the softmax's denominator, for each slot."""
         return self.routing_LHP[..., available_P].logsumexp(dim=-1)
 
-    def reading_cost(self, available_GLP: Tensor) -> Tensor:
-        """Mean over targets of how many positions the slots read, and of how undecided they are: low if sparse."""
+    def read_penalty(self, available_GLP: Tensor) -> Tensor:
+        """Mean over targets of the number of positions attended to plus the entropy of the weights: low if sparse."""
         weights_GHLP = self._slot_weights(available_GLP, None)
         read_GL = (1 - (1 - weights_GHLP[..., :-1]).prod(dim=1)).sum(dim=-1)  # the empty position costs nothing
         entropy_GL = -(weights_GHLP * (weights_GHLP + _TINY).log()).sum(dim=(1, 3))
@@ -79,16 +79,16 @@ class RoutedModel(nn.Module):
         return logits_GHLP.masked_fill(~available_GLP[:, None], -math.inf).softmax(dim=-1)
 
     def forward(self, tokens_GBP: Tensor, available_GLP: Tensor, targets_M: Tensor | None = None) -> Tensor:
-        """logits_GBLV of every target, or of the M targets named, for which `available` has M rows."""
+        """logits_GBLV of every target, or logits_GBMV of `targets_M`, whose available positions are available_GMP."""
         groups, samples, _ = tokens_GBP.shape
         slots, width = self.config.slots, self.config.width
         index_LD = self.index_LD if targets_M is None else self.index_LD[targets_M]
         targets = len(index_LD)
         weights_GHLP = self._slot_weights(available_GLP, targets_M)
         anywhere_P = available_GLP.flatten(0, 1).any(dim=0)
-        readable = slice(None) if anywhere_P.all() else anywhere_P  # what nobody may read is not looked up
+        readable = slice(None) if anywhere_P.all() else anywhere_P  # skip positions that no target may attend to
         weights_GHLP, tokens_GBP = weights_GHLP[..., readable], tokens_GBP[..., readable]
-        # The slots' tables side by side, so that one lookup reads all of them.
+        # The slots' embedding tables side by side, so that one lookup serves all slots.
         table_VHD = self.values_HVD.transpose(0, 1).reshape(self.vocabulary + 1, slots * width)
         values_GBPHD = functional.embedding(tokens_GBP, table_VHD).view(groups, samples, -1, slots, width)
         values_GHPX = values_GBPHD.permute(0, 3, 2, 1, 4).reshape(groups, slots, -1, samples * width)
@@ -98,7 +98,7 @@ class RoutedModel(nn.Module):
             .permute(0, 3, 2, 1, 4)
             .reshape(groups * samples * targets, slots * width)
         )
-        # The index embedding meets the first layer once per target, not once per sample.
+        # The first layer is applied to the index embedding once per target, not once per sample.
         by_index_LF = index_LD @ self.first_RF[slots * width :] + self.first_F
         hidden_F = (read_GBLX @ self.first_RF[: slots * width]).view(groups * samples, targets, -1) + by_index_LF
         hidden_F = functional.relu(hidden_F).view(groups * samples * targets, -1)

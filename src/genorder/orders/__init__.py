@@ -1,11 +1,12 @@
-"""Orders of target tokens: the value type, how to write one down, what it costs on a known graph."""
+"""Orders of target tokens: the value type, sets of candidates, constraints, and the cost on a dependency graph."""
 
-from genorder.orders.candidate_spec import CandidateSource, parse_candidates, read_orders
 from genorder.orders.candidates import (
     BLOCK,
+    CandidateSource,
     block_orders,
     deduplicated,
     distinct_orders,
+    parse_candidates,
     random_orders,
     relative_to,
     sort_orders,
@@ -13,10 +14,9 @@ from genorder.orders.candidates import (
     within_time_orders,
 )
 from genorder.orders.constraints import Constraints, Units, parse_before
-from genorder.orders.cost import cost_ratio, order_cost
-from genorder.orders.graph import DependencyGraph
+from genorder.orders.graph import DependencyGraph, best_cost, cost_ratio, order_cost, topological_sort
 from genorder.orders.order import Order
-from genorder.orders.parse import parse_order
+from genorder.orders.parse import parse_order, read_orders
 
 __all__ = [
     "BLOCK",
@@ -25,6 +25,7 @@ __all__ = [
     "DependencyGraph",
     "Order",
     "Units",
+    "best_cost",
     "block_orders",
     "cost_ratio",
     "deduplicated",
@@ -37,6 +38,7 @@ __all__ = [
     "read_orders",
     "relative_to",
     "sort_orders",
+    "topological_sort",
     "topological_sorts",
     "within_time_orders",
 ]

@@ -1,25 +1,114 @@
-"""Sets of candidate orders, without duplicates, of the size asked for or all there are.
+"""Sets of candidate orders, without duplicates, also by name, such as `random:128,forward`.
 
 Sort and block sets are priors: they are built around a reference order (the true one of a built-in task, the given
-one of a user's data). Every function returns orders over the columns of the data.
+one of a user's data). Every function returns orders over the columns of the data: as many as requested, or all that
+exist if those are fewer.
 """
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 
-from genorder.orders.graph import DependencyGraph
+from genorder.errors import InputError
+from genorder.orders.graph import DependencyGraph, topological_sort
 from genorder.orders.order import Order
 
 BLOCK = 5  # the paper's block size
 _FRUITLESS_DRAWS = 1000  # draws without a new order after which a set is taken to be complete
+_SIZED = ("random", "sort", "sort-reverse", "block", "topo")
+_PLAIN = ("forward", "reverse", "given", "vars", "hand")
+_SIZE = re.compile("0*[1-9][0-9]{0,6}")
+FORMS = ", ".join([*(f"{name}:N" for name in _SIZED), *_PLAIN])
+
+
+@final
+@dataclass(frozen=True)
+class CandidateSource:
+    """What candidate sets are built from.
+
+    `reference` is the order that `forward`, `reverse`, `sort` and `block` refer to: the true one of a built-in task,
+    the given one of a user's data. All orders are over stored columns.
+    """
+
+    reference: Order
+    graph: DependencyGraph | None = None
+    variables: int | None = None  # per time step, where the targets are a time series
+    hand_designed: Mapping[str, Order] = field(default_factory=dict)
+
+
+def parse_candidates(text: str, source: CandidateSource, rng: np.random.Generator) -> list[Order]:
+    """The orders of a list of named sets, such as `random:127,forward`, in its sequence."""
+    found: list[Order] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, size = part.partition(":")
+        if name in _SIZED:
+            if not _SIZE.fullmatch(size):
+                raise InputError(f"candidates {part!r}: expected {name}:N with a number of orders, such as {name}:64")
+            found += _sized(name, int(size), source, rng)
+        elif name in _PLAIN and not colon:
+            found += _plain(name, source)
+        else:
+            raise InputError(f"candidates {part!r}: expected one of {FORMS}")
+    if not found:
+        raise InputError(f"no candidates were named; expected a list of {FORMS}")
+    return deduplicated(found)
+
+
+def _sized(name: str, count: int, source: CandidateSource, rng: np.random.Generator) -> list[Order]:
+    if name == "random":
+        return random_orders(len(source.reference), count, rng)
+    if name == "block":
+        return block_orders(source.reference, count, rng)
+    if name == "topo":
+        if source.graph is None:
+            raise InputError("candidates topo need a dependency graph, which only built-in tasks have")
+        return topological_sorts(source.graph, count, rng)
+    return sort_orders(source.reference, count, rng, towards_reverse=name == "sort-reverse")
+
+
+def _plain(name: str, source: CandidateSource) -> list[Order]:
+    length = len(source.reference)
+    if name == "forward":
+        return [source.reference]
+    if name == "reverse":
+        return [relative_to(source.reference, Order.reverse(length))]
+    if name == "given":
+        return [Order.forward(length)]
+    if name == "vars":
+        if source.variables is None:
+            raise InputError("candidates vars need a time series of several variables, such as a delay network")
+        return within_time_orders(source.reference, source.variables)
+    if not source.hand_designed:
+        raise InputError("there are no hand-designed orders for this data; the delay networks have five each")
+    return list(source.hand_designed.values())
 
 
 def relative_to(reference: Order, order: Order) -> Order:
     """An order given in steps of the reference, over the columns: result[k] = reference[order[k]]."""
     return reference.compose(order)
+
+
+def deduplicated(orders: Iterable[Order]) -> list[Order]:
+    """The first of each, in their sequence."""
+    return list(dict.fromkeys(orders))
+
+
+def distinct_orders(draw: Callable[[], list[Order]], count: int, first: Iterable[Order] = ()) -> list[Order]:
+    """`first`, then draws until `count` different orders are found or many draws have brought no new one."""
+    found = dict.fromkeys(first)
+    fruitless = 0
+    while len(found) < count and fruitless < _FRUITLESS_DRAWS:
+        before = len(found)
+        for order in draw():
+            if len(found) < count:
+                found.setdefault(order)
+        fruitless = 0 if len(found) > before else fruitless + 1
+    return list(found)
 
 
 def random_orders(length: int, count: int, rng: np.random.Generator) -> list[Order]:
@@ -35,8 +124,8 @@ def sort_orders(
 ) -> list[Order]:
     """Evenly spaced snapshots of bubble sorts of random orders towards the reference (or its reverse).
 
-    One sort passes through as many orders as its start has inversions, plus one; where that is fewer than asked
-    for, further random starts are sorted. The goal itself is always among them.
+    One sort passes through as many orders as its start has inversions, plus one; if those are fewer than `count`,
+    further random starts are sorted. The goal itself is always among them.
     """
     goal = relative_to(reference, Order.reverse(len(reference))) if towards_reverse else reference
 
@@ -46,6 +135,16 @@ def sort_orders(
         return [relative_to(goal, Order.of(path[index])) for index in picked.tolist()]
 
     return distinct_orders(snapshots, count)
+
+
+def _bubble_sort(values: list[int]) -> Iterator[list[int]]:
+    """Every state on the way, including the start and the sorted end."""
+    yield list(values)
+    for end in range(len(values) - 1, 0, -1):
+        for place in range(end):
+            if values[place] > values[place + 1]:
+                values[place], values[place + 1] = values[place + 1], values[place]
+                yield list(values)
 
 
 def block_orders(
@@ -66,24 +165,13 @@ def block_orders(
 
 def topological_sorts(graph: DependencyGraph, count: int, rng: np.random.Generator) -> list[Order]:
     """Random topological sorts of the targets: at every step one of those available, each with equal chance."""
-    parents = [graph.target_parents(target) for target in range(graph.targets)]
+    children: list[list[int]] = [[] for _ in range(graph.targets)]
+    for target in range(graph.targets):
+        for parent in graph.target_parents(target):
+            children[parent].append(target)
 
     def draw() -> list[Order]:
-        waiting = {target: len(above) for target, above in enumerate(parents)}
-        children: list[list[int]] = [[] for _ in parents]
-        for target, above in enumerate(parents):
-            for parent in above:
-                children[parent].append(target)
-        available = [target for target, missing in waiting.items() if not missing]
-        emitted: list[int] = []
-        while available:
-            target = available.pop(int(rng.integers(len(available))))
-            emitted.append(target)
-            for child in children[target]:
-                waiting[child] -= 1
-                if not waiting[child]:
-                    available.append(child)
-        return [Order.of(emitted)]
+        return [Order.of(topological_sort(children, lambda available: int(rng.integers(len(available)))))]
 
     return distinct_orders(draw, count)
 
@@ -97,31 +185,3 @@ def within_time_orders(reference: Order, variables: int) -> list[Order]:
         relative_to(reference, Order.of(variables * step + variable for step in range(steps) for variable in inner))
         for inner in itertools.permutations(range(variables))
     ]
-
-
-def deduplicated(orders: Iterable[Order]) -> list[Order]:
-    """The first of each, in their sequence."""
-    return list(dict.fromkeys(orders))
-
-
-def _bubble_sort(values: list[int]) -> Iterator[list[int]]:
-    """Every state on the way, the start and the sorted end included."""
-    yield list(values)
-    for end in range(len(values) - 1, 0, -1):
-        for place in range(end):
-            if values[place] > values[place + 1]:
-                values[place], values[place + 1] = values[place + 1], values[place]
-                yield list(values)
-
-
-def distinct_orders(draw: Callable[[], list[Order]], count: int, first: Iterable[Order] = ()) -> list[Order]:
-    """`first`, then draws until `count` different orders are found, or nothing new turns up any more."""
-    found = dict.fromkeys(first)
-    fruitless = 0
-    while len(found) < count and fruitless < _FRUITLESS_DRAWS:
-        before = len(found)
-        for order in draw():
-            if len(found) < count:
-                found.setdefault(order)
-        fruitless = 0 if len(found) > before else fruitless + 1
-    return list(found)

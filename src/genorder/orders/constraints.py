@@ -1,8 +1,8 @@
-"""What a user asks of every order: columns kept first or last, columns that move as one, columns before others.
+"""Constraints of the user on every order: columns kept first or last, columns in blocks, columns before others.
 
-Columns are the stored target columns, 0-based. Where samples have several lengths they are those of the longest: a
-shorter sample is emitted in the same sequence without the columns it lacks, so that what was asked for still holds of
-those it has. Its own last columns are not kept last, unless they are among the last of the longest.
+Columns are the stored target columns, 0-based. Where samples have several lengths, they are the columns of the longest
+sample. A shorter sample is emitted in the same sequence without the columns that it lacks, so the constraints still
+hold for the columns that it has. Its own last columns are not kept last unless they are among the last of the longest.
 """
 
 import math
@@ -18,6 +18,7 @@ import numpy as np
 
 from genorder.errors import InputError
 from genorder.orders.candidates import distinct_orders, random_orders
+from genorder.orders.graph import topological_sort
 from genorder.orders.order import Order
 
 Pair = tuple[int, int]
@@ -29,48 +30,38 @@ _BEFORE = re.compile(r"\s*([0-9]{1,9})\s*<\s*([0-9]{1,9})\s*")
 @final
 @dataclass(frozen=True)
 class Units:
-    """The columns of one length by how they may move: `free` are blocks that move as one, by their number."""
+    """The columns of one length, split into those that stay first or last and blocks that move as one (`free`)."""
 
     first: tuple[int, ...]
     free: tuple[tuple[int, ...], ...]
     last: tuple[int, ...]
-    edges: tuple[Pair, ...]  # (one, other): block `one` is emitted before block `other`
+    edges: tuple[Pair, ...]  # (one, other): block `one` is emitted before block `other`, both by their place in `free`
 
-    def sort(self, choose: Choice, edges: Iterable[Pair] | None = None) -> Order:
-        """Emit at every step one of the blocks that may come next.
-
-        `choose` is given the columns emitted so far and the numbers of those blocks, and says which of them, by its
-        place. `edges` take the place of the units' own, and must have no cycle.
+    def sort(self, choose: Choice) -> Order:
+        """An allowed order. At every step `choose` receives the columns emitted so far and the numbers of the blocks
+        that may come next, and returns the place of the chosen one among these blocks.
         """
         followers: list[list[int]] = [[] for _ in self.free]
-        missing = [0] * len(self.free)
-        for one, other in self.edges if edges is None else edges:
+        for one, other in self.edges:
             followers[one].append(other)
-            missing[other] += 1
         emitted = list(self.first)
-        available = [unit for unit, count in enumerate(missing) if not count]
-        while available:
-            unit = available.pop(choose(emitted, available))
-            emitted += self.free[unit]
-            for follower in followers[unit]:
-                missing[follower] -= 1
-                if not missing[follower]:
-                    available.append(follower)
+        for unit in topological_sort(followers, lambda available: choose(emitted, available)):
+            emitted.extend(self.free[unit])
         return Order.of([*emitted, *self.last])
 
 
 @final
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """`before` holds pairs (i, j): column i is emitted before column j. Without arguments, every order is allowed.
+    """Which orders are allowed. Without arguments, every order is.
 
-    Raises InputError for what no data can have; `check` says whether they can be met by orders of a length.
+    Raises InputError for values that no data can have; `check` tests whether any order of a length is allowed.
     """
 
-    keep_first: int = 0  # so many of the first columns are emitted first, in their sequence
-    keep_last: int = 0  # so many of the last ones are emitted last, in their sequence
-    groups: int = 1  # the others move in blocks of so many neighbours, in their sequence inside
-    before: tuple[Pair, ...] = ()
+    keep_first: int = 0  # this number of first columns are emitted first, in their sequence
+    keep_last: int = 0  # this number of last columns are emitted last, in their sequence
+    groups: int = 1  # the other columns move in blocks of this size, in their sequence within a block
+    before: tuple[Pair, ...] = ()  # pairs (i, j): column i is emitted before column j
 
     def __post_init__(self) -> None:
         for name, least in (("keep_first", 0), ("keep_last", 0), ("groups", 1)):
@@ -84,11 +75,11 @@ class Constraints:
         object.__setattr__(self, "before", tuple(pairs))
 
     def __bool__(self) -> bool:
-        """Is anything asked for?"""
+        """Whether any order is forbidden."""
         return self != Constraints()
 
     def __str__(self) -> str:
-        """As the options of the command line."""
+        """The constraints as options of the command line."""
         counts = [f"{_option(name)} {getattr(self, name)}" for name in ("keep_first", "keep_last") if vars(self)[name]]
         groups = [f"--groups {self.groups}"] if self.groups > 1 else []
         return " ".join([*counts, *groups, *(f"--before {_named(pair)}" for pair in self.before)])
@@ -101,7 +92,7 @@ class Constraints:
         return cls(**saved)
 
     def check(self, length: int) -> None:
-        """Raise InputError, with the reason, if no order of so many columns meets them."""
+        """Raise InputError, with the reason, if no order of this length is allowed."""
         self.units(length)
 
     def units(self, length: int) -> Units:
@@ -114,10 +105,10 @@ class Constraints:
         return kept and together and all(places[one] < places[other] for one, other in self.before)
 
     def repaired(self, order: Order) -> Order:
-        """The allowed order that keeps most of the sequence of this one, which stays as it is if it is allowed.
+        """The order itself if it is allowed, else an allowed order close to it.
 
-        Blocks are taken by the mean place of their columns; one that has to wait for another follows as soon as it
-        may. Renaming the columns renames the answer, as far as it renames the constraints.
+        Blocks are emitted by the mean place of their columns in the given order; a block that must wait for another
+        one follows as soon as it may. Renaming the columns of order and constraints renames the result.
         """
         if not self or self.allows(order):
             return order
@@ -126,7 +117,7 @@ class Constraints:
         return units.sort(lambda _, available: min(range(len(available)), key=lambda place: ranks[available[place]]))
 
     def all_orders(self, length: int) -> Iterator[Order]:
-        """Every allowed order, one at a time."""
+        """Yields every allowed order."""
         units = self.units(length)
         earlier: list[set[int]] = [set() for _ in units.free]
         for one, other in units.edges:
@@ -144,18 +135,18 @@ class Constraints:
             yield Order.of([*units.first, *middle, *units.last])
 
     def count(self, length: int, most: int) -> int:
-        """How many orders are allowed, but `most` where there are more."""
+        """The number of allowed orders, or `most` if there are more."""
         units = self.units(length)
         if units.edges:
             return sum(1 for _ in islice(self.all_orders(length), most))
         return min(most, math.factorial(len(units.free)))
 
     def random(self, length: int, rng: np.random.Generator) -> Order:
-        """A uniform random order, repaired. Not uniform over the allowed ones where there are pairs or groups."""
+        """A uniform random order, repaired. Not uniform over the allowed orders if there are pairs or groups."""
         return self.repaired(Order.random(length, rng))
 
     def random_orders(self, length: int, count: int, rng: np.random.Generator) -> list[Order]:
-        """So many different ones, or all there are."""
+        """`count` different allowed orders, or all if there are fewer."""
         if not self:
             return random_orders(length, count, rng)
         if self.count(length, 2 * count) < 2 * count:
@@ -165,7 +156,7 @@ class Constraints:
 
 
 def parse_before(texts: Iterable[str]) -> tuple[Pair, ...]:
-    """The pairs of `3<7` and `3<7,2<5`."""
+    """The pairs in texts such as `3<7` and `3<7,2<5`."""
     pairs = []
     for text in texts:
         for part in text.split(","):
@@ -207,14 +198,14 @@ def _units(constraints: Constraints, length: int) -> Units:
 
 
 def _edges(constraints: Constraints, length: int) -> dict[Pair, Pair]:
-    """The pairs that say something of two blocks, by the blocks' numbers. Raises InputError for one that is broken."""
+    """The pairs of columns in different blocks, by the blocks' numbers. Raises InputError for a broken pair."""
     start, end = constraints.keep_first, length - constraints.keep_last
     found: dict[Pair, Pair] = {}
     for pair in constraints.before:
-        strangers = [column for column in pair if not 0 <= column < length]
-        if strangers:
+        unknown = [column for column in pair if not 0 <= column < length]
+        if unknown:
             raise InputError(
-                f"--before {_named(pair)}: there is no column {strangers[0]}; the targets have 0 to {length - 1}"
+                f"--before {_named(pair)}: there is no column {unknown[0]}; the targets have 0 to {length - 1}"
             )
         one, other = ((column - start) // constraints.groups for column in pair)
         kept_first, kept_last = min(pair) < start, max(pair) >= end

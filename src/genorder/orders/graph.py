@@ -1,9 +1,17 @@
-"""What each target of a task is computed from."""
+"""What each target of a task is computed from, and how much computation an order takes on that graph.
 
-import heapq
+At each step the model may read X and the targets emitted so far; it keeps nothing else from earlier steps. Computing
+y_j then costs one evaluation for y_j and one for each target or latent between y_j and what can be read: each node at
+most once per step, and nothing for an input copy, whose value is in X. On a chain y_i = f(x_i, y_(i-1)) of length L
+with y_1 = x_1, the forward order costs L and the reverse order 1 + (1 + 2 + ... + (L - 1)).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import final
+
+import networkx
 
 from genorder.errors import InputError
 from genorder.orders.order import Order
@@ -17,8 +25,7 @@ class DependencyGraph:
     Nodes 0..targets-1 are the target tokens; nodes from `targets` on are latents, which take part in the
     computation but are never emitted. `parents[n]` are the nodes that node n is computed from;
     `input_parents[n]` the positions of X it reads directly. `input_copies` are targets that merely repeat an
-    input token (y_1 = x_1): whoever needs their value can read it from X. Raises InputError for a graph that
-    breaks any of this.
+    input token (y_1 = x_1): their value can be read from X. Raises InputError for a graph that breaks any of this.
     """
 
     targets: int
@@ -49,9 +56,9 @@ class DependencyGraph:
             raise InputError(f"a dependency graph must have no cycle, found {cycle}") from error
 
     def _check_node(self, node: int) -> None:
-        strangers = [parent for parent in self.parents[node] if not 0 <= parent < len(self.parents)]
-        if strangers:
-            raise InputError(f"node {node} names parent {strangers[0]}, but nodes are 0..{len(self.parents) - 1}")
+        unknown = [parent for parent in self.parents[node] if not 0 <= parent < len(self.parents)]
+        if unknown:
+            raise InputError(f"node {node} names parent {unknown[0]}, but nodes are 0..{len(self.parents) - 1}")
         if any(position < 0 for position in self.input_parents[node]):
             raise InputError(f"node {node} reads a negative position of X")
         for ids in (self.parents[node], self.input_parents[node]):
@@ -78,22 +85,10 @@ class DependencyGraph:
 
     def topological_order(self) -> Order:
         """The topological sort of the targets that emits the smallest available index at every step."""
-        unmet = [self.target_parents(target) for target in range(self.targets)]
-        missing = [len(parents) for parents in unmet]
-        children: list[list[int]] = [[] for _ in range(self.targets)]
-        for target, parents in enumerate(unmet):
-            for parent in parents:
-                children[parent].append(target)
-        ready = [target for target, count in enumerate(missing) if count == 0]
-        emitted: list[int] = []
-        while ready:
-            target = heapq.heappop(ready)
-            emitted.append(target)
-            for child in children[target]:
-                missing[child] -= 1
-                if missing[child] == 0:
-                    heapq.heappush(ready, child)
-        return Order(tuple(emitted))
+        targets = range(self.targets)
+        graph = networkx.DiGraph((parent, target) for target in targets for parent in self.target_parents(target))
+        graph.add_nodes_from(targets)
+        return Order(tuple(networkx.lexicographical_topological_sort(graph)))
 
     def relabelled(self, true_of_column: Order) -> "DependencyGraph":
         """The same graph over stored columns, where column c holds the target `true_of_column[c]`.
@@ -111,3 +106,57 @@ class DependencyGraph:
             input_parents=tuple(self.input_parents[true] for true in true_of_node),
             input_copies=frozenset(node_of_true[copy] for copy in self.input_copies),
         )
+
+
+def topological_sort(children: Sequence[Sequence[int]], choose: Callable[[list[int]], int]) -> Iterator[int]:
+    """Yields the nodes of an acyclic graph, each after its parents.
+
+    Where several nodes are available, `choose` receives them and returns the place in that list of the next one. It
+    may depend on the nodes that were yielded so far, which the sorts of networkx cannot do.
+    """
+    missing = [0] * len(children)
+    for own in children:
+        for child in own:
+            missing[child] += 1
+    available = [node for node, count in enumerate(missing) if not count]
+    while available:
+        node = available.pop(choose(available))
+        yield node
+        for child in children[node]:
+            missing[child] -= 1
+            if not missing[child]:
+                available.append(child)
+
+
+def order_cost(order: Order, graph: DependencyGraph) -> int:
+    """The number of evaluations needed to emit all targets in this order."""
+    if len(order) != graph.targets:
+        raise InputError(f"the order has length {len(order)}, but the graph has {graph.targets} targets")
+    readable = set(graph.input_copies)
+    total = 0
+    for target in order:
+        total += _evaluations(target, graph, readable)
+        readable.add(target)
+    return total
+
+
+def best_cost(graph: DependencyGraph) -> int:
+    """The least cost of any order, which every topological order attains."""
+    everything = set(range(graph.targets))
+    return sum(_evaluations(target, graph, everything) for target in range(graph.targets))
+
+
+def cost_ratio(order: Order, graph: DependencyGraph) -> float:
+    """Cost over best cost: exactly 1.0 for an optimal order, above 1.0 for any other."""
+    return order_cost(order, graph) / best_cost(graph)
+
+
+def _evaluations(target: int, graph: DependencyGraph, readable: set[int]) -> int:
+    evaluated = {target}
+    waiting = [target]
+    while waiting:
+        for parent in graph.parents[waiting.pop()]:
+            if parent not in readable and parent not in evaluated:
+                evaluated.add(parent)
+                waiting.append(parent)
+    return len(evaluated)

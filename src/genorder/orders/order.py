@@ -18,7 +18,7 @@ from genorder.errors import InputError
 Item = TypeVar("Item")
 
 _SHORTEST_RUN = 3  # "3 4" reads better than "3-4"; from three on the range is the shorter text
-_NAMED_INDICES = 5  # an error names at most so many offending indices
+_NAMED_INDICES = 5  # the most offending indices that an error names
 
 
 @final
@@ -146,7 +146,7 @@ class Order:
 
 
 def _as_index(value: object) -> int:
-    # bool is a subclass of int, but True in an order is a mistake of the caller's, not the index 1.
+    # bool is a subclass of int, but True in an order is a mistake of the caller, not the index 1.
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise InputError(f"an order holds integers only, received {_kind(value)}")
     return int(value)
@@ -161,10 +161,10 @@ def _check_permutation(indices: tuple[int, ...]) -> None:
     length = len(indices)
     if length == 0:
         raise InputError("an order needs at least one index, received none")
-    strangers = [index for index in indices if not 0 <= index < length]
-    if strangers:
+    unknown = [index for index in indices if not 0 <= index < length]
+    if unknown:
         raise InputError(
-            f"not an order: holds {_listed(strangers)}, but a length-{length} order has only 0..{length - 1}"
+            f"not an order: holds {_listed(unknown)}, but a length-{length} order has only 0..{length - 1}"
         )
     repeated = [(index, count) for index, count in Counter(indices).items() if count > 1]
     if repeated:

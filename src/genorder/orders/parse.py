@@ -1,4 +1,4 @@
-"""Reading an order from the text a user types."""
+"""Orders from what a user writes: one order as text, or a JSON file of one order or of many."""
 
 import json
 import re
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from genorder.errors import InputError
+from genorder.orders.candidates import deduplicated
 from genorder.orders.order import Order
 from genorder.seeding import derive_seed, numpy_generator
 
@@ -26,7 +27,10 @@ def parse_order(text: str, length: int) -> Order:
     if text == "reverse":
         return Order.reverse(length)
     if text.startswith("random:"):
-        return _random_order(text, length)
+        match = _RANDOM.fullmatch(text)
+        if match is None:
+            raise InputError(f"{text!r} is not an order: random needs an integer seed, such as random:7")
+        return Order.random(length, numpy_generator(derive_seed(int(match.group(1)), "order")))
     if _INDEX_LIST.fullmatch(text):
         return _of_length(_checked([_integer(word) for word in text.split(",")], text), length, text)
     path = Path(text)
@@ -35,11 +39,33 @@ def parse_order(text: str, length: int) -> Order:
     raise InputError(f"{text!r} is not an order: expected {ACCEPTED_FORMS}")
 
 
-def _random_order(text: str, length: int) -> Order:
-    match = _RANDOM.fullmatch(text)
-    if match is None:
-        raise InputError(f"{text!r} is not an order: random needs an integer seed, such as random:7")
-    return Order.random(length, numpy_generator(derive_seed(int(match.group(1)), "order")))
+def read_orders(path: Path, length: int) -> list[Order]:
+    """Orders from a JSON file: a list of lists, or of objects with `order`, or an object with `orders`.
+
+    Raises InputError that names the entry if one is broken or has another length.
+    """
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}:{error.lineno}: not JSON ({error.msg})") from None
+    except (UnicodeDecodeError, RecursionError, ValueError):
+        raise InputError(f"{path} is not a JSON text file") from None
+    entries = content.get("orders") if isinstance(content, dict) else content
+    if not isinstance(entries, list) or not entries:
+        raise InputError(f"{path}: expected a list of orders, such as [[0, 1, 2], [2, 1, 0]]")
+    return deduplicated(_entry(entry, f"{path}: entry {n}", length) for n, entry in enumerate(entries, start=1))
+
+
+def _entry(entry: Any, where: str, length: int) -> Order:
+    indices = entry.get("order") if isinstance(entry, dict) else entry
+    if not isinstance(indices, list):
+        raise InputError(f"{where} is not an order; expected a list of target indices")
+    order = _checked(indices, where)
+    if len(order) != length:
+        raise InputError(f"{where} has {len(order)} indices; the data has {length} targets")
+    return order
 
 
 def _integer(word: str) -> int:

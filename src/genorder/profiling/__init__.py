@@ -1,4 +1,4 @@
-"""Ranking orders by short runs of small models."""
+"""Ranking orders by short training runs of small models: loss profiling, and the any-order oracle."""
 
 from genorder.profiling.any_order import AnyOrderConfig
 from genorder.profiling.mixture import Profile, ProfilerConfig, profile_orders

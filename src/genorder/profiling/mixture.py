@@ -1,7 +1,7 @@
-"""Loss profiling: one short run on a mixture of orders, then the validation loss of each.
+"""Loss profiling: one short training run on a mixture of orders, then the validation loss of each order.
 
-Orders that are easy to learn show a lower loss early on. The paper's model is a plain GPT that is told nothing of which
-order a sample uses; one that is told which target comes next separates the orders far better (benchmarks/RESULTS.md).
+Orders that are easy to learn have a lower loss early in training. The paper's model is a plain GPT that does not know
+the order of a sample. A model conditioned on the order separates the orders far better (benchmarks/RESULTS.md).
 """
 
 import json
@@ -43,11 +43,11 @@ class ProfilerConfig(BaseModel):
 
     model: GPTConfig
     training: TrainingConfig
-    told: bool = False  # tell the model which target comes next; the paper's must guess it
+    order_conditioned: bool = False  # the model knows which target comes next; the paper's model does not
     exact: bool = True  # score every candidate on every validation sample, as the paper does
-    error_probability: float = Field(default=0.05, gt=0, lt=1)  # of racing, where exact is false
-    curve_points: int = Field(default=5, ge=0)  # at how many steps before the last each candidate's loss is taken
-    curve_samples: int = Field(default=128, ge=1)  # on so many validation samples
+    error_probability: float = Field(default=0.05, gt=0, lt=1)  # of racing, if exact is false
+    curve_points: int = Field(default=5, ge=0)  # number of steps before the last at which all candidates are scored
+    curve_samples: int = Field(default=128, ge=1)  # validation samples of these scores
     memory_bytes: int = Field(default=MEMORY_BYTES, ge=1)
 
     def curve_steps(self) -> list[int]:
@@ -58,23 +58,47 @@ class ProfilerConfig(BaseModel):
 @final
 @dataclass(frozen=True, eq=False)
 class Profile:
-    """The candidates with their losses, in the sequence they were given in."""
+    """The candidates with their losses, in the sequence in which they were passed."""
 
     orders: list[Order]
-    losses: NDArray[np.float64]  # mean over target tokens, without EOS; infinite where it was not finite
+    losses: NDArray[np.float64]  # mean over target tokens, without EOS; infinite if not finite
     errors: NDArray[np.float64]  # standard error of the mean over samples
-    tied: NDArray[np.bool_]  # within the standard error of the paired difference from the best
-    samples: NDArray[np.int64]  # on how many validation samples each was scored
+    tied: NDArray[np.bool_]  # with the best: within the standard error of the paired difference
+    samples: NDArray[np.int64]  # number of validation samples on which each was scored
     curve_steps: list[int] = field(default_factory=list)
-    curves: list[list[float]] = field(default_factory=list)  # losses of all candidates at each of those steps
+    curves: list[list[float]] = field(default_factory=list)  # losses of all candidates at each of these steps
     train_seconds: float = 0.0
     score_seconds: float = 0.0
 
+    @classmethod
+    def from_scores(
+        cls,
+        orders: list[Order],
+        scores: Scores,
+        *,
+        curve_steps: Sequence[int] = (),
+        curves: Sequence[list[float]] = (),
+        train_seconds: float = 0.0,
+        score_seconds: float = 0.0,
+    ) -> "Profile":
+        """Means, standard errors and ties. Candidates are compared with those scored on as many samples."""
+        samples = scores.scored_C
+        losses, errors = np.empty(len(orders)), np.empty(len(orders))
+        tied = np.zeros(len(orders), dtype=bool)
+        for count in np.unique(samples).tolist():
+            group = np.flatnonzero(samples == count)
+            part, lengths = scores.losses_CN[group, :count], scores.lengths_N[:count]
+            losses[group], errors[group] = means_and_errors(part, lengths)
+            if count == samples.max():
+                means, differences, difference_errors = compare_with_best(part, lengths)
+                tied[group] = (differences <= difference_errors) & np.isfinite(means)
+        return cls(orders, losses, errors, tied, samples, list(curve_steps), list(curves), train_seconds, score_seconds)
+
     @property
     def ranking(self) -> NDArray[np.int64]:
-        """Candidates from best to worst: those that stayed longest in the race first, then by loss.
+        """Candidates from best to worst: first those that stayed longest in a race of scores, then by loss.
 
-        A loss that is not finite ranks behind all others.
+        A loss that is not finite ranks last.
         """
         order: NDArray[np.int64] = np.lexsort((self.losses, -self.samples, ~np.isfinite(self.losses)))
         return order
@@ -125,11 +149,11 @@ def profile_orders(
     on_progress: Callable[[Progress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> Profile:
-    """Train on the mixture of `orders`, then score each; with a folder, an interrupted training is continued."""
+    """Train on the mixture of `orders`, then score each. With a folder, an interrupted training is resumed."""
     orders = list(orders)
     if not orders:
         raise InputError("profiling needs at least one order, received none")
-    model: AnyGPT = (fresh_order_conditioned_gpt if config.told else fresh_gpt)(config.model, train, seed)
+    model: AnyGPT = (fresh_order_conditioned_gpt if config.order_conditioned else fresh_gpt)(config.model, train, seed)
     orders_KL = torch.tensor([list(order) for order in orders], device=train.inputs_NW.device)
     batch_at = BatchPlan(train, orders_KL, config.training.batch_size, derive_seed(seed, "batches"))
     curve = _Curve(model, validation.head(config.curve_samples), orders, config, folder)
@@ -145,8 +169,12 @@ def profile_orders(
         keep_end=True,
     )
     started = time.monotonic()
-    scores = score(model, validation, orders, config, stop)
-    return summarise(
+    if config.exact:
+        scores = exact_scores(model, validation, orders, memory_bytes=config.memory_bytes, stop=stop)
+    else:
+        racing = RacingConfig(error_probability=config.error_probability)
+        scores = racing_scores(model, validation, orders, racing, memory_bytes=config.memory_bytes, stop=stop)
+    return Profile.from_scores(
         orders,
         scores,
         curve_steps=sorted(curve.losses),
@@ -156,36 +184,8 @@ def profile_orders(
     )
 
 
-def score(
-    model: AnyGPT,
-    validation: EncodedDataset,
-    orders: list[Order],
-    config: ProfilerConfig,
-    stop: StopRequest | None = None,
-) -> Scores:
-    if config.exact:
-        return exact_scores(model, validation, orders, memory_bytes=config.memory_bytes, stop=stop)
-    racing = RacingConfig(error_probability=config.error_probability)
-    return racing_scores(model, validation, orders, racing, memory_bytes=config.memory_bytes, stop=stop)
-
-
-def summarise(orders: list[Order], scores: Scores, **details: Any) -> Profile:
-    """Means, standard errors and ties. Candidates that left a race are compared on what they were scored on."""
-    samples = scores.scored_C
-    losses, errors = np.empty(len(orders)), np.empty(len(orders))
-    tied = np.zeros(len(orders), dtype=bool)
-    for count in np.unique(samples).tolist():
-        group = np.flatnonzero(samples == count)
-        part, lengths = scores.losses_CN[group, :count], scores.lengths_N[:count]
-        losses[group], errors[group] = means_and_errors(part, lengths)
-        if count == samples.max():
-            means, differences, difference_errors = compare_with_best(part, lengths)
-            tied[group] = (differences <= difference_errors) & np.isfinite(means)
-    return Profile(orders, losses, errors, tied, samples, **details)
-
-
 class _Curve:
-    """Losses of all candidates at some steps of the run, kept in a file so that a continued run has them too."""
+    """Losses of all candidates at some steps of the run, saved in a file for a resumed run."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Validation losses of candidate orders under one model: all of them on all samples, or a race on growing subsets.
+"""Validation losses of candidate orders under one model: all orders on all samples, or a race on growing subsets.
 
 Axes: C candidates, N validation samples.
 """
@@ -16,22 +16,22 @@ from torch import Tensor
 from genorder.data import EncodedDataset, arrange
 from genorder.execution import StopRequest
 from genorder.models import AnyGPT
-from genorder.models.losses import target_logits, target_losses
+from genorder.models.losses import target_losses
 from genorder.orders import Order
 from genorder.profiling.prefix_sharing import shared_prefix_losses
 
 MEMORY_BYTES = 500_000_000
 _FLOAT_BYTES = 4
-_MOST_SAMPLES = 250  # that walk the prefix tree together: enough to fill the cores, few enough for the caches
-_PLAIN_CHUNK = 250  # samples of one forward pass of the plain way
+_MOST_SAMPLES = 250  # in one walk of the prefix tree: enough to fill the cores, few enough for the caches
+_PLAIN_CHUNK = 250  # samples in one forward pass of `plain_scores`
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """Per-sample losses: mean over the sample's target tokens, without EOS.
+    """The loss of each candidate on each sample: the mean over the sample's target tokens, without EOS.
 
-    Not a number where a sample was not scored; infinite where the loss itself was not a number.
+    NaN if the candidate was not scored on the sample; infinity if the loss was NaN.
     """
 
     losses_CN: NDArray[np.float64]
@@ -39,13 +39,13 @@ class Scores:
 
     @property
     def scored_C(self) -> NDArray[np.int64]:
-        """How many samples each candidate was scored on: the first so many."""
+        """The number of samples on which each candidate was scored; these are the first samples."""
         scored: NDArray[np.int64] = (~np.isnan(self.losses_CN)).sum(axis=1)
         return scored
 
 
 def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) -> Scores:
-    """One full forward pass per candidate: the reference that faster ways must equal."""
+    """One full forward pass per candidate: the reference for the faster functions."""
     device = encoded.inputs_NW.device
     losses_CN = np.empty((len(orders), len(encoded)))
     lengths_N = encoded.target_lengths_N.cpu().numpy()
@@ -56,7 +56,7 @@ def plain_scores(model: AnyGPT, encoded: EncodedDataset, orders: list[Order]) ->
             parts = []
             for rows_B in torch.split(torch.arange(len(encoded), device=device), _PLAIN_CHUNK):
                 batch = arrange(encoded, rows_B, order_1L)
-                parts.append(target_losses(target_logits(model, batch), batch).cpu().double().sum(dim=1))
+                parts.append(target_losses(model.target_logits(batch), batch).cpu().double().sum(dim=1))
             losses_CN[candidate] = _no_nan(torch.cat(parts).numpy()) / np.maximum(lengths_N, 1)
     return Scores(losses_CN, lengths_N)
 
@@ -69,13 +69,13 @@ def exact_scores(
     memory_bytes: int = MEMORY_BYTES,
     stop: StopRequest | None = None,
 ) -> Scores:
-    """Every candidate on every sample, the input and common prefixes computed once."""
+    """Every candidate on every sample, with the input and common prefixes computed once."""
     lengths_N = encoded.target_lengths_N.cpu().numpy()
     losses_CN = np.empty((len(orders), len(encoded)))
     model.eval()
     for length in np.unique(lengths_N).tolist():
         rows = np.flatnonzero(lengths_N == length)
-        # Samples of one length have one restricted order per candidate; those that agree on it are scored once.
+        # A shorter sample has fewer targets: candidates that agree on the order of these are scored once.
         restricted = [tuple(index for index in order if index < length) for order in orders]
         distinct = sorted(set(restricted))
         losses = _losses_of_one_length(model, encoded, rows, torch.tensor(distinct), memory_bytes, stop)
@@ -96,7 +96,7 @@ def _losses_of_one_length(
     orders_CL = orders_CL.to(device)
     length = orders_CL.shape[1]
     losses_CN = np.empty((len(orders_CL), len(rows)))
-    chunk = samples_at_once(model, encoded, memory_bytes)
+    chunk = _samples_at_once(model, encoded, memory_bytes)
     for first in range(0, len(rows), chunk):
         part = torch.from_numpy(rows[first : first + chunk]).to(device)
         inputs_SW, targets_SL = encoded.inputs_NW[part], encoded.targets_NL[part, :length]
@@ -106,7 +106,7 @@ def _losses_of_one_length(
 
 
 def seconds_per_candidate(model: AnyGPT, encoded: EncodedDataset, *, samples: int = 64) -> float:
-    """Measured on this machine: the time to score one order on all samples, without any sharing of prefixes."""
+    """The measured time to score one order on all samples, without shared prefixes."""
     part = encoded.head(samples)
     order = Order.forward(encoded.target_width)
     exact_scores(model, part, [order])
@@ -124,8 +124,8 @@ def _no_nan(losses: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(np.isnan(losses), math.inf, losses)
 
 
-def samples_at_once(model: AnyGPT, encoded: EncodedDataset, memory_bytes: int) -> int:
-    """How many samples walk the tree together within the memory."""
+def _samples_at_once(model: AnyGPT, encoded: EncodedDataset, memory_bytes: int) -> int:
+    """The number of samples that fit into the memory together."""
     config = model.config
     tokens = encoded.input_width + 1 + encoded.target_width
     kept = 2 * config.width * tokens * config.layers + 2 * (encoded.target_width + 1) * encoded.model_vocabulary
@@ -136,10 +136,10 @@ def samples_at_once(model: AnyGPT, encoded: EncodedDataset, memory_bytes: int) -
 @final
 @dataclass(frozen=True)
 class RacingConfig:
-    """When candidates are dropped: once a paired t-test says they are worse than the best.
+    """A race of scores: a candidate is dropped once a paired t-test says that it is worse than the best one.
 
-    `error_probability` bounds the chance that the truly best candidate is dropped anywhere in the race: it is
-    shared out over the rounds and over all candidates that could wrongly lead.
+    `error_probability` bounds the probability that the best candidate is dropped at any time in the race. It is divided
+    by the number of subsets and of candidates (Bonferroni).
     """
 
     first_samples: int = 16
@@ -160,7 +160,7 @@ def racing_scores(
     memory_bytes: int = MEMORY_BYTES,
     stop: StopRequest | None = None,
 ) -> Scores:
-    """Score all candidates on few samples, drop those that are surely not the best, go on with more samples."""
+    """Score all candidates on few samples, drop those that are significantly worse than the best, add samples."""
     samples = len(encoded)
     lengths_N = encoded.target_lengths_N.cpu().numpy()
     losses_CN = np.full((len(orders), samples), np.nan)
@@ -181,27 +181,27 @@ def racing_scores(
         losses_CN[alive, done:size] = scored.losses_CN
         done = size
         level = racing.error_probability / (len(sizes) * len(orders))
-        alive = alive[~surely_worse(losses_CN[alive, :size], lengths_N[:size], level)]
+        alive = alive[~ruled_out(losses_CN[alive, :size], lengths_N[:size], level)]
         if len(alive) == 1:
             break
     return Scores(losses_CN, lengths_N)
 
 
-def surely_worse(losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
-    """Which candidates a one-sided paired t-test against the lowest mean rules out at that level."""
+def ruled_out(losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64], level: float) -> NDArray[np.bool_]:
+    """The candidates whose loss exceeds the lowest one by a one-sided paired t-test at this significance level."""
     means, differences, errors = compare_with_best(losses_CN, lengths_N)
     samples = losses_CN.shape[1]
     if samples < 2:
         return np.zeros(len(means), dtype=bool)
-    threshold = errors_for(level, samples)
+    threshold = t_threshold(level, samples)
     worse: NDArray[np.bool_] = (differences > threshold * errors) | ~np.isfinite(means)
     worse[int(np.nanargmin(np.where(np.isfinite(means), means, np.inf)))] = False
     return worse
 
 
-def errors_for(level: float, samples: int) -> float:
-    """By how many standard errors a mean of so many samples exceeds zero by chance, with that probability."""
-    from scipy.special import stdtrit  # only where it is needed: to import scipy takes as long as a short command
+def t_threshold(level: float, samples: int) -> float:
+    """The t-value, a mean in standard errors, that this many samples of mean zero exceed with probability `level`."""
+    from scipy.special import stdtrit  # here, since importing scipy takes as long as a short command
 
     return -float(stdtrit(samples - 1, level))
 
@@ -209,7 +209,7 @@ def errors_for(level: float, samples: int) -> float:
 def compare_with_best(
     losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Mean loss over all targets, its difference from the lowest, and that difference's standard error."""
+    """Mean loss over all targets, its paired difference from the lowest mean, and the difference's standard error."""
     weights = lengths_N / max(lengths_N.mean(), 1e-9)
     weighted_CN = losses_CN * weights
     means = weighted_CN.mean(axis=1)
@@ -225,7 +225,7 @@ def compare_with_best(
 def means_and_errors(
     losses_CN: NDArray[np.float64], lengths_N: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean loss over all targets and its standard error over samples; both infinite where it is not finite."""
+    """Mean loss over all targets and its standard error over samples; both infinite if the mean is not finite."""
     weights = lengths_N / max(lengths_N.mean(), 1e-9)
     means = (losses_CN * weights).mean(axis=1)
     with np.errstate(invalid="ignore"):
@@ -235,6 +235,7 @@ def means_and_errors(
 
 
 def standard_errors(values_CN: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard error of each row's mean; infinite for one sample."""
     samples = values_CN.shape[1]
     if samples < 2:
         return np.full(len(values_CN), math.inf)

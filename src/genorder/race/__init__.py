@@ -1,11 +1,14 @@
-"""Orders compete: trainings that go on from rung to rung, the worse ones dropped."""
+"""A race of orders: their trainings continue from rung to rung, and the worse ones are dropped."""
 
-from genorder.race.race import AT_ONCE, Contestant, Race, RaceProgress, RaceResult
+from genorder.race.jobs import JobResult
+from genorder.race.race import AT_ONCE, Race
+from genorder.race.result import Contestant, RaceProgress, RaceResult
 from genorder.race.rules import RaceConfig, Recipe, expected_steps
 
 __all__ = [
     "AT_ONCE",
     "Contestant",
+    "JobResult",
     "Race",
     "RaceConfig",
     "RaceProgress",

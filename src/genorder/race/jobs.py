@@ -1,6 +1,6 @@
-"""One job of a race: train one order further, in any process, on samples that are read from a file.
+"""A job of a race: continue the training of one order, in any process, on samples that are read from a file.
 
-Axes: N validation samples, B batch, Q predictions (targets and EOS).
+Axes: N validation samples, B batch, Q predictions (targets and EOS), V vocabulary.
 """
 
 import time
@@ -20,14 +20,14 @@ from genorder.data.encoding import IGNORED
 from genorder.errors import GenorderError, InputError, Interrupted
 from genorder.execution import StopRequest, prefer_deterministic_kernels
 from genorder.models import GPT, fresh_gpt
-from genorder.models.losses import mean_loss, target_logits, target_losses
+from genorder.models.losses import mean_loss, target_losses
 from genorder.orders import Order
 from genorder.race.rules import Recipe
 from genorder.seeding import derive_seed
 from genorder.store import fingerprint, sha256_file, write_bytes_atomic
 from genorder.training import BatchPlan, CheckpointFolder, Progress, WeightAverage, fit
 
-_CHUNK = 250  # samples of one forward pass
+_CHUNK = 250  # samples in one forward pass
 _REPORT_SECONDS = 0.5
 
 
@@ -38,12 +38,12 @@ class RaceJob:
     data_sha256: str
     device: str
     order: tuple[int, ...]
-    recipe: Recipe  # its training says how far: from where the training stands to its last step
+    recipe: Recipe  # its training ends at the last step of this job
     seed: int
-    begin: int = 0  # steps that were done before
-    average_share: float | None = None  # of the steps, whose mean weights are validated; None: the weights themselves
-    check_steps: int = 0  # from one look at the success rate to the next; 0: never
-    solved: float = 1.0  # success rate at which it ends early
+    begin: int = 0  # steps done by earlier jobs
+    average_share: float | None = None  # validate the mean weights of this share of the steps; None: the last weights
+    check_steps: int = 0  # steps between two checks of the success rate; 0: no checks
+    solved: float = 1.0  # success rate at which the job ends early
 
     def describe(self) -> dict[str, Any]:
         return {**self._training(), "job": "race", "recipe": self.recipe.model_dump(), "check": self.check_steps,
@@ -51,7 +51,7 @@ class RaceJob:
 
     @property
     def checkpoints(self) -> CheckpointFolder:
-        """Of the training, which all its jobs continue."""
+        """The checkpoints of the training, shared by all its jobs."""
         return CheckpointFolder(Path(self.data).parent / f"training-{fingerprint(self._training())[:16]}")
 
     def _training(self) -> dict[str, Any]:
@@ -67,13 +67,38 @@ class RaceJob:
         }
 
 
+@final
+@dataclass(frozen=True)
+class JobResult:
+    """The state of a training after a job, as plain values. Without losses it has diverged, and `failure` says why."""
+
+    steps: int  # done so far
+    seconds: float  # of the whole training
+    curve: list[float]  # training loss of each step of this job
+    losses: list[float] | None  # of each validation sample
+    exact_matches: list[bool]  # for each validation sample, whether all its targets and EOS are predicted
+    failure: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.losses is None:
+            failed = {"losses": None, "curve": self.curve, "steps": self.steps, "why": self.failure}
+            return {**failed, "seconds": self.seconds}
+        reached = {"losses": self.losses, "right": self.exact_matches, "curve": self.curve}
+        return {**reached, "steps": self.steps, "seconds": self.seconds}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> "JobResult":
+        return cls(
+            saved["steps"], saved["seconds"], saved["curve"], saved["losses"], saved.get("right", []), saved.get("why")
+        )
+
+
 def run_job(
     job: RaceJob, *, report: Callable[[Progress], None] = lambda progress: None, stop: StopRequest | None = None
-) -> dict[str, Any]:
-    """Continue the training to its last step, or until the order is solved: the validation losses by sample, which
-    samples are right, the training curve since `begin`, the steps done and the seconds.
+) -> JobResult:
+    """Continue the training to its last step, or until the order is solved, and validate the model.
 
-    The last step is kept as a checkpoint. Raises Interrupted.
+    The last step is saved as a checkpoint. Raises Interrupted.
     """
     prefer_deterministic_kernels(torch.device(job.device))
     train, validation = _load_data(job.data, job.data_sha256, job.device)
@@ -107,7 +132,7 @@ def run_job(
             seed=derive_seed(job.seed, "dropout"),
             checkpoints=job.checkpoints,
             on_progress=on_progress,
-            enough=is_solved,
+            end_early=is_solved,
             keep_end=True,
             average=average,
             stop=stop,
@@ -115,36 +140,30 @@ def run_job(
     except (InputError, Interrupted):
         raise
     except GenorderError as error:
-        return {"losses": None, "curve": [], "steps": training.steps, "why": str(error), "seconds": 0.0}
-    losses_N, right_N = validated(validated_model, validation, order)
+        return JobResult(training.steps, 0.0, [], None, [], failure=str(error))
+    steps, seconds = len(fitted.losses), fitted.seconds
+    losses_N, exact_N = validate(validated_model, validation, order)
     if not np.isfinite(losses_N).all():
-        why = "the validation loss is not finite"
-        return {"losses": None, "curve": [], "steps": len(fitted.losses), "why": why, "seconds": fitted.seconds}
-    return {
-        "losses": losses_N.tolist(),
-        "right": right_N.tolist(),
-        "curve": fitted.losses[job.begin :],
-        "steps": len(fitted.losses),
-        "seconds": fitted.seconds,  # of the whole training
-    }
+        return JobResult(steps, seconds, [], None, [], failure="the validation loss is not finite")
+    return JobResult(steps, seconds, fitted.losses[job.begin :], losses_N.tolist(), exact_N.tolist())
 
 
-def validated(model: GPT, validation: EncodedDataset, order: Order) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """losses_N, the mean over each sample's target tokens without EOS; and right_N, whether all its tokens, EOS too,
-    are predicted.
+def validate(model: GPT, validation: EncodedDataset, order: Order) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """losses_N, the mean over each sample's target tokens without EOS, and exact_N, whether a sample is an exact match.
 
-    A token is predicted given the true ones before it. Greedy generation succeeds on the same samples.
+    A sample is an exact match if all its targets and EOS are predicted, each given the true targets before it. Greedy
+    generation succeeds on the same samples.
     """
-    losses, right = zip(*_validated_chunks(model, validation, order), strict=True)
+    losses, exact = zip(*_validated_chunks(model, validation, order), strict=True)
     losses_N = np.concatenate(losses)
-    return np.where(np.isnan(losses_N), np.inf, losses_N), np.concatenate(right)
+    return np.where(np.isnan(losses_N), np.inf, losses_N), np.concatenate(exact)
 
 
 def solves(model: GPT, validation: EncodedDataset, order: Order, rate: float) -> bool:
-    """Whether at least this share of the samples is right. Ends as soon as too many are wrong."""
+    """Whether at least this share of the samples is an exact match. Stops as soon as it cannot be reached."""
     wrong = 0
-    for _, right_B in _validated_chunks(model, validation, order):
-        wrong += int((~right_B).sum())
+    for _, exact_B in _validated_chunks(model, validation, order):
+        wrong += int((~exact_B).sum())
         if (len(validation) - wrong) / len(validation) < rate:
             return False
     return True
@@ -159,7 +178,7 @@ def _validated_chunks(
     model.eval()
     for rows_B in torch.split(torch.arange(len(validation), device=device), _CHUNK):
         batch = arrange(validation, rows_B, order_1L)
-        logits_BQV = target_logits(model, batch)
+        logits_BQV = model.target_logits(batch)
         losses_BQ = target_losses(logits_BQV, batch)
         lengths_B = validation.target_lengths_N[rows_B].cpu().clamp(min=1)
         wrong_BQ = (logits_BQV.argmax(dim=-1) != batch.labels_BQ) & (batch.labels_BQ != IGNORED)
@@ -167,7 +186,7 @@ def _validated_chunks(
 
 
 def write_samples(train: EncodedDataset, validation: EncodedDataset, folder: Path) -> tuple[str, str]:
-    """Write the encoded samples where workers can read them."""
+    """Write the encoded samples to a file for the workers. Returns its path and SHA-256."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "race-data.safetensors"
     tensors = {}
@@ -182,7 +201,7 @@ def write_samples(train: EncodedDataset, validation: EncodedDataset, folder: Pat
 
 @lru_cache(maxsize=1)
 def _load_data(path: str, digest: str, device: str) -> tuple[EncodedDataset, EncodedDataset]:
-    """Read once per process; the digest tells apart what stood at one path at different times."""
+    """The training and validation samples, read once per process and digest."""
     tensors = load_file(path)
     train, validation = (
         EncodedDataset(

@@ -1,8 +1,8 @@
-"""A run as TensorBoard reads it: in RUN_DIR/tensorboard a folder, thus a line in its charts, for each training.
+"""A run for TensorBoard: a folder of RUN_DIR/tensorboard, and so a line in its charts, for each training.
 
-A board is told what the run's watchers are told, and at the run's end completes itself from the run directory. After an
-interruption some steps come again: the first new event of a folder says from which step on the earlier ones no longer
-count, so that each step is read once.
+A board is a watcher of the run; at the end it adds what it has missed from the run directory. After an interruption
+some steps are repeated: the first new event of a folder invalidates the earlier events from its step on (purge_step),
+so that TensorBoard shows each step once.
 """
 
 import logging
@@ -18,31 +18,31 @@ from genorder.errors import InputError
 from genorder.orders import Order
 from genorder.race import RaceProgress
 from genorder.reports.run import TRAINED, ReportedRun, read_run
-from genorder.reports.tables import thinned
+from genorder.reports.tables import ranking_of, thinned
 from genorder.reports.wording import by_name
 from genorder.search import SearchResult, Stage
 from genorder.store import fingerprint
 from genorder.training import Progress
 
 FOLDER = "tensorboard"
-TRAINING = "training"  # what `genorder train` tells of its training
+TRAINING = "training"  # the stage of `genorder train`
 _LOSS, _VALIDATION, _BEST, _SUCCESS = "training loss", "validation loss", "best loss so far", "success rate"
 _SEARCH, _RANKING = "search", "ranking"
-_STRIDE = 20  # steps of which one loss is written: the mean, as a run tells it
-_LONGEST = 60  # signs of an order in a folder's name
+_STRIDE = 20  # steps for which one loss is written: their mean
+_LONGEST = 60  # characters of an order in a folder's name
 _FLUSH_SECONDS = 10
 _log = logging.getLogger(__name__)
 
 
 def require_tensorboard() -> None:
-    """Raises InputError where it is not installed."""
+    """Raises InputError if TensorBoard is not installed."""
     if find_spec("tensorboard") is None:
         raise InputError("--tensorboard needs tensorboard, which is not installed: pip install 'genorder[tensorboard]'")
 
 
 @contextmanager
 def board_in(run_dir: Path, wanted: bool, names: Sequence[str] = ()) -> Iterator["Board | None"]:
-    """A board for the run, closed at the block's end; None where none is wanted. `names` are the targets'."""
+    """A board for the run, closed at the end of the block; None if it is not wanted. `names` are the targets' names."""
     if not wanted:
         yield None
         return
@@ -51,22 +51,22 @@ def board_in(run_dir: Path, wanted: bool, names: Sequence[str] = ()) -> Iterator
 
 
 def complete_board(run_dir: Path) -> None:
-    """Write what a finished run holds and the board lacks, or has from a part of the run only."""
+    """Add to the board of a finished run what it lacks, or has of a part of the run only."""
     run = read_run(run_dir)
-    with Board(run_dir / FOLDER, run.result.get("target_names", ())) as board:
+    with Board(run_dir / FOLDER, run.outcome.names.targets if run.outcome else ()) as board:
         board.complete(run)
 
 
 @final
 class Board:
-    """A watcher of a discovery; other runs tell it the same by its methods. A full disk ends it, and not the run."""
+    """A watcher of a discovery; other verbs call its methods too. A full disk ends the board, not the run."""
 
     def __init__(self, folder: Path, names: Sequence[str] = ()) -> None:
-        from torch.utils.tensorboard import SummaryWriter  # here, and not while a training is timed: it takes seconds
+        from torch.utils.tensorboard import SummaryWriter  # slow to import: not while a training is timed
 
         self._new_writer = SummaryWriter
         self._folder, self._names = folder, names
-        self._writers: dict[str, Any] = {}  # of the training that is told now, and of the search
+        self._writers: dict[str, Any] = {}  # of the current training, and of the search
         self._stages = 0
         self._broken = False
 
@@ -86,42 +86,41 @@ class Board:
     def race(self, progress: RaceProgress) -> None:
         if progress.finished and progress.rung is not None:  # the final trainings have folders of their own
             repeat = f", repeat {progress.repeat + 1}" if progress.repeat else ""
-            self._add_raced(progress.order, progress.curve, progress.loss, progress.step, repeat)
+            self._add_rung(progress.order, progress.curve, progress.loss, progress.step, repeat)
 
     def complete(self, run: ReportedRun) -> None:
-        """Trainings are written anew from their kept losses: told ones may lack what was done without a board."""
+        """Trainings are written again from their saved losses: parts of them may have run without a board."""
+        models = run.outcome.models if run.outcome else {}
         for name, losses in run.training_losses.items():
             title = TRAINING if run.verb == "train" else TRAINED.get(name, name)
             self._begin(title)
             self._add(title, _LOSS, smoothed(losses))
-            tested = run.result.get(name) if name == "given" else run.result
-            if tested and "success_rate" in tested:
-                self._add(title, _SUCCESS, [(len(losses), tested["success_rate"])])
-        if not self._has(_SEARCH):
-            for stage in run.result.get("proposed", {}).get("stages", []):
-                if stage["best"]:
-                    self._add_stage(stage["name"], Order(tuple(stage["best"][0]["order"])), stage["best"][0]["loss"])
-        rows = run.result.get("ranking", [])
+            if name in models:
+                self._add(title, _SUCCESS, [(len(losses), models[name].evaluation.success_rate)])
+        if run.discovery and not self._has(_SEARCH):
+            for stage in run.discovery.search.stages:
+                if stage.best:
+                    self._add_stage(stage.name, stage.best[0].order, stage.best[0].loss)
         self._begin(_RANKING)
-        self._add(_RANKING, f"{_VALIDATION} by rank", [(row["rank"], row["loss"]) for row in rows])
-        for row in (*rows, *run.result.get("race", [])):
-            order = Order(tuple(row["order"]))
-            if not row.get("curves") or self._has(_raced_name(order)):
-                continue
-            for curve, step, loss in zip(row["curves"], row["steps"], row["losses"], strict=True):
-                self._add_raced(order, curve, loss, step)
+        if run.ranked:
+            losses_by_rank = [(rank, one.loss) for rank, one in enumerate(run.ranked.ranking, start=1)]
+            self._add(_RANKING, f"{_VALIDATION} by rank", losses_by_rank)
+        for one in ranking_of(run):
+            if not self._has(_race_name(one.order)):
+                for rung in one.rungs:
+                    self._add_rung(one.order, rung.curve, rung.loss, rung.steps)
 
     def _add_stage(self, name: str, order: Order, loss: float | None) -> None:
         self._stages += 1
         self._add(_SEARCH, _BEST, [(self._stages, loss)])
-        with self._going_on():
+        with self._reporting_errors():
             text = f"{name}: {order.short()}{by_name(order, self._names)}"
             if not self._broken:
                 self._writer(_SEARCH, self._stages).add_text("best order so far", f"    {text}", self._stages)
 
-    def _add_raced(self, order: Order, curve: Sequence[float], loss: float | None, step: int, repeat: str = "") -> None:
-        """A rung of a training, up to that step, and the validation loss there."""
-        name = _raced_name(order, repeat)
+    def _add_rung(self, order: Order, curve: Sequence[float], loss: float | None, step: int, repeat: str = "") -> None:
+        """The training losses of a rung that ends at `step`, and the validation loss there."""
+        name = _race_name(order, repeat)
         before = step - len(curve)
         if not before:
             self._begin(name)
@@ -132,9 +131,9 @@ class Board:
         return (self._folder / _safe(name)).exists()
 
     def _begin(self, name: str) -> None:
-        """Let nothing that was written of this folder count."""
+        """Remove what was written to this folder."""
         self._close(name)
-        with self._going_on():
+        with self._reporting_errors():
             for file in (self._folder / _safe(name)).glob("events.*"):
                 file.unlink(missing_ok=True)
 
@@ -142,11 +141,11 @@ class Board:
         known = [(step, value) for step, value in points if value is not None and math.isfinite(value)]
         if not known or self._broken:
             return
-        with self._going_on():
+        with self._reporting_errors():
             writer = self._writer(name, known[0][0])
             for step, value in known:
                 writer.add_scalar(tag, value, step)
-            writer.flush()  # to the system, so that what is told outlives this process
+            writer.flush()  # to the system, so that it outlives this process
 
     def _writer(self, name: str, step: int) -> Any:
         if name not in self._writers:
@@ -155,18 +154,18 @@ class Board:
         return self._writers[name]
 
     @contextmanager
-    def _going_on(self) -> Iterator[None]:
+    def _reporting_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
             if not self._broken:
-                _log.warning("%s cannot be written (%s); the run goes on without", self._folder, error.strerror)
+                _log.warning("%s cannot be written (%s); the run continues without it", self._folder, error.strerror)
             self._broken = True
 
     def _close(self, name: str) -> None:
         writer = self._writers.pop(name, None)
         if writer is not None:
-            with self._going_on():
+            with self._reporting_errors():
                 writer.close()
 
     def __enter__(self) -> Self:
@@ -182,7 +181,7 @@ def smoothed(losses: Sequence[float]) -> list[tuple[int, float]]:
     return list(zip(*thinned(losses, -(-len(losses) // _STRIDE)), strict=True)) if losses else []
 
 
-def _raced_name(order: Order, repeat: str = "") -> str:
+def _race_name(order: Order, repeat: str = "") -> str:
     names = {Order.forward(len(order)): "given order", Order.reverse(len(order)): "given order reversed"}
     text = names.get(order) or f"order {order.short()}"
     if len(text) > _LONGEST:
@@ -191,6 +190,6 @@ def _raced_name(order: Order, repeat: str = "") -> str:
 
 
 def _safe(name: str) -> str:
-    """The name as that of a folder: a search of one's own may call its stages anything."""
+    """The name as a folder's name: the stages of a user's own search may have any name."""
     plain = re.sub(r"[^\w ,.()+-]", "-", name).strip(" .")
     return plain if plain == name and len(name) <= 120 else f"{plain[:100]} {fingerprint(name)[:6]}"

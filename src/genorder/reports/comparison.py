@@ -1,13 +1,12 @@
 """Several runs side by side: what they found, how well it does, how long it took."""
 
-from typing import Any
-
 from genorder.analysis import pairs_in_sequence
+from genorder.outcomes import TrainedModel
 from genorder.reports import figures
 from genorder.reports.answer import Answer
 from genorder.reports.run import ReportedRun
 from genorder.reports.sections import Part, Section
-from genorder.reports.tables import Cell, Column, Matrix, Table, ranked_rows, time_table
+from genorder.reports.tables import Cell, Column, Matrix, Table, ranking_of, time_table
 from genorder.reports.wording import count_of, percent, visible
 
 _NOTE = (
@@ -15,9 +14,11 @@ _NOTE = (
     "the same data, verb and settings only."
 )
 
+Rate = tuple[float, float, float]  # success rate, and the ends of its interval
+
 
 def run_labels(runs: list[ReportedRun]) -> list[str]:
-    """The names of the directories; of two that are alike, with the folder they are in."""
+    """The names of the directories, with the parent folder where two names are alike."""
     names = [run.path.resolve().name for run in runs]
     return [
         visible(name if names.count(name) == 1 else f"{run.path.resolve().parent.name}/{name}")
@@ -34,7 +35,7 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = []
     for label, run in zip(run_labels(runs), runs, strict=True):
-        best = ranked_rows(run)
+        rate, given = _rate(_model(run)), _rate(_given(run))
         rows.append(
             (
                 label,
@@ -43,66 +44,79 @@ def comparison_table(runs: list[ReportedRun]) -> Table:
                 run.title,
                 run.config.get("strategy") or run.config.get("judge"),
                 run.config.get("seed"),
-                run.result.get("success_rate"),
-                run.result.get("success_rate_given_order"),
-                best[0]["loss"] if best else run.result.get("loss"),
-                run.result.get("cost_ratio", best[0].get("cost_ratio") if best else None),
+                rate[0] if rate else None,
+                given[0] if given else None,
+                _loss(run),
+                run.outcome.cost_ratio if run.outcome else None,
                 total_seconds(run),
-                run.findings.verdict,
+                run.discovery.verdict if run.discovery else None,
                 run.order_text(run.order, 12) if run.order else None,
             )
         )
     return Table(columns, rows, _NOTE)
 
 
+def _loss(run: ReportedRun) -> float | None:
+    if ranking := ranking_of(run):
+        return ranking[0].loss
+    model = _model(run)
+    return model.evaluation.loss if model else None
+
+
+def _model(run: ReportedRun) -> TrainedModel | None:
+    return run.outcome.models.get("model") if run.outcome else None
+
+
+def _given(run: ReportedRun) -> TrainedModel | None:
+    return run.discovery.given if run.discovery else None
+
+
+def _rate(model: TrainedModel | None) -> Rate | None:
+    return (model.evaluation.success_rate, *model.evaluation.success_rate_interval) if model else None
+
+
 def total_seconds(run: ReportedRun) -> float:
-    return sum(float(value or 0.0) for value in time_table(run).column("seconds"))
+    return sum(time_table(run).numbers("seconds"))
 
 
 def order_agreement(runs: list[ReportedRun]) -> Matrix | None:
-    """Share of the pairs of targets that two runs' orders put in the same sequence, for the runs of the same data.
+    """The share of the pairs of targets that two runs' orders put in the same sequence.
 
-    None where no two runs have an order of the same data; of several datasets, the one of most runs counts.
+    Of several datasets, the one with most runs is compared. None if no two runs have an order of the same data.
     """
-    ordered = [run for run in runs if run.order is not None]
-    groups = [[run for run in ordered if _data(run) == data] for data in dict.fromkeys(map(_data, ordered))]
+    ordered = [(run, run.order) for run in runs if run.order is not None]
+    datasets = dict.fromkeys(_data(run) for run, _ in ordered)
+    groups = [[pair for pair in ordered if _data(pair[0]) == data] for data in datasets]
     alike = max(groups, key=len, default=[])
     if len(alike) < 2:
         return None
-    orders = [run.order for run in alike if run.order is not None]
-    values = [[round(pairs_in_sequence(one, other), 4) for other in orders] for one in orders]
-    return Matrix(run_labels(alike), values)
+    values = [[round(pairs_in_sequence(one, other), 4) for _, other in alike] for _, one in alike]
+    return Matrix(run_labels([run for run, _ in alike]), values)
 
 
 def _data(run: ReportedRun) -> object:
     return run.config.get("data", {}).get("fingerprint")
 
 
-def rate_series(runs: list[ReportedRun]) -> dict[str, list[tuple[float, float, float] | None]]:
-    """Success rates with their intervals, of the found and of the given order."""
-
-    def rate(result: dict[str, Any] | None) -> tuple[float, float, float] | None:
-        if not result or "success_rate" not in result:
-            return None
-        low, high = result["success_rate_interval"]
-        return result["success_rate"], low, high
-
+def rate_series(runs: list[ReportedRun]) -> dict[str, list[Rate | None]]:
+    """Success rates with their intervals, of each run's order and of the given order."""
     return {
-        "this order": [rate(run.result) for run in runs],
-        "given order": [rate(run.result.get("given")) for run in runs],
+        "this order": [_rate(_model(run)) for run in runs],
+        "given order": [_rate(_given(run)) for run in runs],
     }
 
 
 def compared_answer(runs: list[ReportedRun]) -> Answer:
-    tested = [(label, run) for label, run in zip(run_labels(runs), runs, strict=True) if "success_rate" in run.result]
+    labelled = zip(run_labels(runs), runs, strict=True)
+    rates = [(rate[0], label) for label, run in labelled if (rate := _rate(_model(run)))]
     finished = sum(run.state == "finished" for run in runs)
     evidence = [f"{count_of(finished, 'run')} finished, {len(runs) - finished} not"]
-    if not tested:
+    if not rates:
         return Answer("None of these runs trained a model to the end.", evidence)
-    label, best = max(tested, key=lambda pair: float(pair[1].result["success_rate"]))
+    best, label = max(rates, key=lambda pair: pair[0])
     alike = len({_data(run) for run in runs}) == 1
-    evidence.append("all on the same data" if alike else "on different data: rates are not comparable as such")
-    return Answer(f"The highest success rate is that of {label}: {percent(best.result['success_rate'])}.", evidence)
+    evidence.append("all on the same data" if alike else "on different data: the rates are not comparable")
+    return Answer(f"The highest success rate is that of {label}: {percent(best)}.", evidence)
 
 
 def comparison_sections(runs: list[ReportedRun]) -> list[Section]:
@@ -110,17 +124,20 @@ def comparison_sections(runs: list[ReportedRun]) -> list[Section]:
     sections = [Section("runs", "The runs", [], [Part(comparison_table(runs), "All runs", open=True)])]
     series = {name: rates for name, rates in rate_series(runs).items() if any(rate is not None for rate in rates)}
     if series:
-        rates = _rates_table(labels, series)
-        parts = [Part(rates, "Success rates", figures.rates_drawing(labels, series))]
+        parts = [Part(_rates_table(labels, series), "Success rates", figures.rates_figure(labels, series))]
         sections.append(Section("rates", "Success rates", ["Bars are 95 % intervals."], parts))
     matrix = order_agreement(runs)
     if matrix is not None:
         sections.append(_agreement_section(matrix))
-    sections.append(Section("time", "Where the time went", [], [_time_part(runs, labels)]))
-    return sections
+    times = Table(
+        (Column("run"), Column("seconds", "seconds")),
+        [(label, total_seconds(run)) for label, run in zip(labels, runs, strict=True)],
+    )
+    part = Part(times, "Seconds", figures.time_figure(times, "run", "Seconds by run"))
+    return [*sections, Section("time", "Where the time went", [], [part])]
 
 
-def _rates_table(labels: list[str], series: dict[str, list[tuple[float, float, float] | None]]) -> Table:
+def _rates_table(labels: list[str], series: dict[str, list[Rate | None]]) -> Table:
     rows: list[tuple[Cell, ...]] = [
         (label, name, *rate) for place, label in enumerate(labels) for name, rates in series.items()
         if (rate := rates[place]) is not None
@@ -134,17 +151,11 @@ def _agreement_section(matrix: Matrix) -> Section:
     columns = (Column("run"), *(Column(name, "rate") for name in matrix.names))
     table = Table(columns, [(name, *row) for name, row in zip(matrix.names, matrix.values, strict=True)])
     description = f"Share of the pairs of targets in the same sequence, for {len(matrix.names)} runs by one another."
-    drawing = figures.matrix_drawing(
+    figure = figures.matrix_figure(
         "agreement", "Agreement of the orders", description, matrix, "share", axes=("", ""), blank="nothing"
     )
     prose = [
-        "The share of the pairs of targets that two orders put in the same sequence: 100 % is the same order, 50 % "
-        "what chance gives, 0 % the reverse."
+        "The share of the pairs of targets that two orders put in the same sequence: 100 % for the same order, 50 % by "
+        "chance, 0 % for the reverse."
     ]
-    return Section("agreement", "Do the orders agree?", prose, [Part(table, "Agreement", drawing)])
-
-
-def _time_part(runs: list[ReportedRun], labels: list[str]) -> Part:
-    rows: list[tuple[Cell, ...]] = [(label, total_seconds(run)) for label, run in zip(labels, runs, strict=True)]
-    table = Table((Column("run"), Column("seconds", "seconds")), rows)
-    return Part(table, "Seconds", figures.time_drawing(table, "run", "Seconds by run"))
+    return Section("agreement", "Do the orders agree?", prose, [Part(table, "Agreement", figure)])

@@ -1,4 +1,4 @@
-"""A run, or several side by side, as one HTML file that needs nothing but a browser."""
+"""A run, or several side by side, as one HTML file that opens offline in a browser."""
 
 import base64
 import hashlib
@@ -13,10 +13,10 @@ from markupsafe import Markup
 
 from genorder.reports.answer import answer, caveats
 from genorder.reports.comparison import compared_answer, comparison_sections
-from genorder.reports.path import command
+from genorder.reports.plotly_figures import figure_json
 from genorder.reports.run import ReportedRun, read_run
 from genorder.reports.sections import Section, sections_of
-from genorder.reports.tables import Cell, Column
+from genorder.reports.tables import Cell, Column, command
 from genorder.reports.wording import duration, number, percent, visible
 from genorder.store import write_bytes_atomic
 
@@ -25,14 +25,14 @@ _POLL_SECONDS = 2
 
 
 def write_report(run_dir: Path | str) -> Path:
-    """Write the report of a run into its directory. Raises InputError if it is none, or cannot be written."""
+    """Write the report of a run into its directory. Raises InputError if that is no run, or cannot be written."""
     target = Path(run_dir) / REPORT
     write_bytes_atomic(target, run_page(read_run(run_dir)).encode(), durable=False)
     return target
 
 
 def report_is_current(run_dir: Path) -> bool:
-    """Is there a report, and was it written after the run's result?"""
+    """Whether there is a report that was written after the run's result."""
     try:
         return (run_dir / REPORT).stat().st_mtime_ns >= (run_dir / "result.json").stat().st_mtime_ns
     except FileNotFoundError:
@@ -40,8 +40,7 @@ def report_is_current(run_dir: Path) -> bool:
 
 
 def run_page(run: ReportedRun, *, version: str | None = None) -> str:
-    """With the `version` of the run that is shown, the page asks the server it came from for another, and for how far
-    the run is; it loads itself again when there is one."""
+    """The page of a run. With its `version`, the page asks its server for progress, and reloads for a new version."""
     return _render(
         title=run.title,
         kind={"discover": "Discovery", "rank": "Ranking", "train": "Training"}.get(run.verb, run.verb.capitalize()),
@@ -73,16 +72,16 @@ def comparison_page(runs: list[ReportedRun]) -> str:
 
 def _render(*, sections: list[Section], version: str | None, **facts: Any) -> str:
     live = version is not None
-    drawings = [part.drawing for section in sections for part in section.parts if part.drawing]
+    figures = [part.figure for section in sections for part in section.parts if part.figure]
     script = _asset("page.js")
-    plotly = _asset("plotly-cartesian.min.js") if drawings else ""
+    plotly = _asset("plotly-cartesian.min.js") if figures else ""
     return (
         _environment()
         .get_template("page.html.j2")
         .render(
             **facts,
             sections=sections,
-            drawings=[(drawing.name, Markup(drawing.to_json())) for drawing in drawings],
+            figures=[(figure.name, Markup(figure_json(figure))) for figure in figures],
             style=Markup(_asset("page.css")),
             plotly=Markup(plotly),
             script=Markup(script),
@@ -95,7 +94,7 @@ def _render(*, sections: list[Section], version: str | None, **facts: Any) -> st
 
 
 def _policy(scripts: list[str], *, live: bool) -> str:
-    """Only these scripts run, whatever a token says, and nothing is fetched."""
+    """A content security policy: only these scripts run, and nothing is fetched."""
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts if script)
     nowhere = "base-uri 'none'; form-action 'none'"
     asking = "; connect-src 'self'" if live else ""

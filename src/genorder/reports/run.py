@@ -1,19 +1,19 @@
-"""A run directory as it lies there, finished or not, read for a report. Changes nothing in it."""
+"""A run directory, finished or not, read for a report. Changes nothing in it."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, final
 
 from genorder.errors import InputError
 from genorder.orders import Order
-from genorder.reports.findings import Findings, findings_of
-from genorder.reports.wording import abbreviated, listed, visible
+from genorder.outcomes import AttentionOutcome, DiscoveryOutcome, RankOutcome, RunOutcome, read_outcome
+from genorder.reports.wording import abbreviated, joined, visible
 from genorder.store import FinishedJob, read_status, verb_of
 
 State = Literal["finished", "running", "interrupted", "failed"]
-NAME_WIDTH = 40  # of a column's name: it must fit beside a figure
+COLUMN_NAME_WIDTH = 40  # characters of a column's name, which must fit beside a figure
 TRAINED = {"model": "found order", "given": "given order"}  # folders of trained models
 
 
@@ -24,7 +24,7 @@ class ReportedRun:
     state: State
     failure: str | None  # why it failed
     config: dict[str, Any]
-    result: dict[str, Any]  # empty as long as the run is not finished
+    outcome: RunOutcome | None  # None: not finished, or of a verb without a report of its own
     jobs: list[FinishedJob]
     progress: dict[str, Any] | None
     starts: list[dict[str, Any]]  # time, command and versions of every start
@@ -42,81 +42,81 @@ class ReportedRun:
         return visible(Path(str(data.get("path", self.path.name))).name)
 
     @property
-    def order(self) -> list[int] | None:
-        """The order that the run found, ranked first or was asked to train."""
-        if "ranking" in self.result:
-            first: list[int] = self.result["ranking"][0]["order"]
-            return first
-        return self.result.get("order") or (self.config.get("order") if self.verb == "train" else None)
+    def discovery(self) -> DiscoveryOutcome | None:
+        return self.outcome if isinstance(self.outcome, DiscoveryOutcome) else None
 
-    @cached_property
-    def findings(self) -> Findings:
-        return findings_of(self.result)
+    @property
+    def ranked(self) -> RankOutcome | None:
+        return self.outcome if isinstance(self.outcome, RankOutcome) else None
+
+    @property
+    def attended(self) -> AttentionOutcome | None:
+        return self.outcome if isinstance(self.outcome, AttentionOutcome) else None
+
+    @property
+    def order(self) -> Order | None:
+        """The order that the run found, ranked first or trains."""
+        if self.outcome is None and self.verb == "train" and "order" in self.config:
+            return Order(tuple(self.config["order"]))
+        return self.outcome.best_order if self.outcome else None
 
     @property
     def in_given_order(self) -> bool:
-        return self.order is not None and self.order == list(range(len(self.order)))
+        return self.order is not None and self.order == Order.forward(len(self.order))
+
+    @property
+    def keeps_given(self) -> bool:
+        """Whether the verdict of a discovery is that the given order is the answer."""
+        return self.discovery is not None and self.discovery.keeps_given
 
     def trained_title(self, folder: str) -> str:
-        """Of a trained model, by its folder: `found order`, `given order`, or the folder's own name."""
-        if folder == "model" and self.findings.keeps_given:
+        """The title of a trained model, by its folder: `found order`, `given order`, or the folder's name."""
+        if folder == "model" and self.keeps_given:
             return "given order" if self.in_given_order else "this order"
         return TRAINED.get(folder, visible(folder))
 
-    @cached_property
-    def true_of_column(self) -> dict[int, int]:
-        """Of a built-in task: the true index of each stored target column. Empty where none is known."""
-        about = self.result["ranking"][0] if "ranking" in self.result else self.result
-        if "order_in_true_indices" not in about:
-            return {}
-        return dict(zip(about["order"], about["order_in_true_indices"], strict=True))
-
     @property
     def shuffled(self) -> bool:
-        """Are the stored columns of a built-in task in another sequence than its own?"""
-        return any(column != true for column, true in self.true_of_column.items())
-
-    @property
-    def attention(self) -> list[dict[str, Any]]:
-        """The orders whose attention was summarised, each under a name that can be seen; empty for other verbs."""
-        return [{**row, "name": visible(row["name"])} for row in self.result.get("attention", [])]
+        """Whether the columns of a built-in task are stored in another sequence than the task's own."""
+        truth = self.outcome.truth if self.outcome else None
+        return truth is not None and truth.true_of_column != Order.forward(len(truth.true_of_column))
 
     def target(self, column: int) -> str:
-        """The name of a target column: the user's own where the data has names."""
+        """The name of a target column: the user's, else `y3`."""
         return self._name("target_names", column, "y")
 
-    def input(self, column: int) -> str:
-        return self._name("input_names", column, "x")
+    def input(self, position: int) -> str:
+        return self._name("input_names", position, "x")
 
-    def _name(self, names: str, column: int, letter: str) -> str:
+    def _name(self, names: str, place: int, letter: str) -> str:
         known = self.config.get("labels", {}).get(names)
-        return visible(str(known[column]), NAME_WIDTH) if known and column < len(known) else f"{letter}{column}"
+        return visible(str(known[place]), COLUMN_NAME_WIDTH) if known and place < len(known) else f"{letter}{place}"
 
-    def order_text(self, order: list[int], most: int = 24) -> str:
-        """Names of the stored columns in the sequence of emission."""
-        names = listed([self.target(column) for column in order[:most]])
-        return names if len(order) <= most else f"{names} … ({len(order)} targets)"
+    def order_text(self, order: Iterable[int], most: int = 24) -> str:
+        """The names of the target columns in the sequence of emission."""
+        columns = list(order)
+        names = joined([self.target(column) for column in columns[:most]])
+        return names if len(columns) <= most else f"{names} … ({len(columns)} targets)"
 
-    def true_text(self, order: list[int]) -> str:
-        """The order in the true indices of a built-in task, in short form; empty where none are known."""
-        if not self.true_of_column:
-            return ""
-        return abbreviated(Order(tuple(self.true_of_column[column] for column in order)))
+    def true_text(self, order: Order) -> str:
+        """The order in the true indices of a built-in task, in short form; empty if they are not known."""
+        truth = self.outcome.truth if self.outcome else None
+        return abbreviated(truth.true_order(order)) if truth else ""
 
 
 def read_run(path: Path | str) -> ReportedRun:
-    """Raises InputError if `path` is no run directory, or one whose files are damaged."""
+    """Raises InputError if `path` is no run directory, or its files are damaged or of an older version."""
     path = Path(path)
     status = read_status(path)
-    verb_of(path, status.config)
-    # A result counts more than a lock: the report of a finished run is written while its process still holds it.
+    verb = verb_of(path, status.config)
+    # The report of a finished run is written while its process still holds the lock: the result decides.
     state: State = "finished" if status.result is not None else "failed" if status.failure else status.state
     return ReportedRun(
         path=path,
         state=state,
         failure=status.failure,
         config=status.config,
-        result=status.result or {},
+        outcome=None if status.result is None else read_outcome(str(verb), status.result, path),
         jobs=status.jobs,
         progress=status.progress if status.result is None else None,
         starts=_read_list(path / "environment.json"),
@@ -129,7 +129,7 @@ def read_run(path: Path | str) -> ReportedRun:
 
 
 def _read_list(path: Path) -> list[Any]:
-    """Empty where there is no such file: a run may be looked at before it has written it."""
+    """Empty if there is no such file: a run may not have written it yet."""
     try:
         content = json.loads(path.read_bytes())
     except FileNotFoundError:

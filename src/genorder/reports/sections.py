@@ -1,49 +1,48 @@
-"""The parts of a report, top to bottom: what applies to the run at hand, each with its figures and its tables."""
+"""The sections of a report, top to bottom: those that apply to the run, each with its figures and tables."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import final
 
 from genorder.reports import figures
-from genorder.reports.attention import attention_section_parts
-from genorder.reports.figures import Drawing
-from genorder.reports.findings import NOT_SETTLED
-from genorder.reports.graph import dependency_graph
-from genorder.reports.path import configuration_table, path_table, versions_table
+from genorder.reports.dependencies import dependency_graph, dependency_table
+from genorder.reports.figures import Figure
 from genorder.reports.run import TRAINED, ReportedRun
-from genorder.reports.samples import Sample, samples_of
 from genorder.reports.tables import (
-    Curve,
+    Sample,
     Table,
-    above_diagonal,
     candidate_curves,
+    configuration_table,
     curve_table,
-    dependency_matrix,
-    dependency_table,
     order_table,
+    path_table,
     position_table,
     race_curves,
-    ranked_rows,
     ranking_table,
+    samples_of,
+    sparsity_table,
     time_table,
     training_curves,
+    versions_table,
 )
-from genorder.reports.wording import listed, number
+from genorder.reports.wording import joined, number
+from genorder.search import NOT_SETTLED
 
 _MOST_UNREAD = 20  # inputs that are named
 _MOST_STRIP = 200  # targets of an order that are shown one by one
+_MOST_CURVES = 60  # rows of a table of curves
 
 
 @final
 @dataclass(frozen=True)
 class Part:
-    """A figure, if any, and the table under it."""
+    """A figure and the table under it; one of the two may be missing."""
 
     table: Table | None
     caption: str
-    drawing: Drawing | None = None
-    open: bool = False  # shown without asking
-    wide: bool = False  # on its own line, above what stands side by side
+    figure: Figure | None = None
+    open: bool = False  # the table is not folded away
+    wide: bool = False  # on a line of its own, above the parts that stand side by side
 
 
 @final
@@ -53,8 +52,8 @@ class Section:
     heading: str
     prose: list[str] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
-    strip: list[tuple[str, str]] = field(default_factory=list)  # target and, where known, its true index
-    samples: list[tuple[str, list[Sample]]] = field(default_factory=list)  # by the order that was trained
+    strip: list[tuple[str, str]] = field(default_factory=list)  # each target of the order and its true index, if known
+    samples: list[tuple[str, list[Sample]]] = field(default_factory=list)  # by the title of the model
 
 
 def sections_of(run: ReportedRun) -> list[Section]:
@@ -68,68 +67,58 @@ def _order(run: ReportedRun) -> Section | None:
     table = order_table(run)
     if table is None or run.order is None:
         return None
-    names = [run.target(column) for column in range(len(run.order))]
-    true = run.true_of_column
-    strip = [(run.target(column), f"true {true[column]}" if run.shuffled else "") for column in run.order[:_MOST_STRIP]]
+    shown = run.order.indices[:_MOST_STRIP]
+    truth = run.outcome.truth if run.outcome and run.shuffled else None
+    strip = [(run.target(column), f"true {truth.true_of_column[column]}" if truth else "") for column in shown]
     prose = ["Read from left to right: the target that is emitted first, second, and so on."]
     if len(run.order) > _MOST_STRIP:
-        prose.append(f"The first {_MOST_STRIP} of {len(run.order)} targets; the table has them all.")
-    drawing = figures.order_drawing(run.order, names)
-    return Section("order", _order_heading(run), prose, [Part(table, "Order of emission", drawing)], strip)
+        prose.append(f"The first {_MOST_STRIP} of {len(run.order)} targets; the table has all of them.")
+    part = Part(table, "Order of emission", figures.order_figure(run))
+    return Section("order", _order_heading(run), prose, [part], strip)
 
 
 def _order_heading(run: ReportedRun) -> str:
-    if run.verb != "discover":
+    if run.discovery is None:
         return {"rank": "The order that ranks first", "train": "The order"}.get(run.verb, "The order found")
-    if run.findings.verdict == NOT_SETTLED:
+    if run.discovery.verdict == NOT_SETTLED:
         return "The best order so far"
-    if not run.findings.keeps_given:
+    if not run.keeps_given:
         return "The order found"
     if run.in_given_order:
         return "The given order, which is kept"
-    return "The given order, repaired" if run.findings.repaired else "The order of search and race"
+    return "The given order, repaired" if run.discovery.repaired else "The order of search and race"
 
 
 def _dependencies(run: ReportedRun) -> Section | None:
-    table = dependency_table(run)
-    if table is None or run.order is None:
+    table, found = dependency_table(run), run.discovery
+    if table is None or found is None:
         return None
-    heading = "What each target is computed from"
-    found = run.findings
-    title = "given" if run.in_given_order else "found" if not found.keeps_given else "shown"
-    orders = [("dependencies-found", run.order, title)]
-    if not run.in_given_order and any(dependency.targets for dependency in found.dependencies):
-        orders.append(("dependencies-given", list(range(len(run.order))), "given"))
-    drawings = [_dependency_drawing(run, *one) for one in orders]
-    parts = [
-        Part(table, "Recipe, in the order of emission", open=True, wide=True),
-        *(Part(None, "", one) for one in drawings),
-    ]
+    title = "given" if run.in_given_order else "shown" if found.keeps_given else "found"
+    drawn = [figures.dependency_figure(run, "dependencies-found", found.order, title)]
+    if not run.in_given_order and any(one.targets for one in found.shown_dependencies):
+        drawn.append(figures.dependency_figure(run, "dependencies-given", found.given_order, "given"))
+    parts = [Part(table, "Recipe, in the order of emission", open=True, wide=True)]
+    parts += [Part(None, "", figure) for figure in drawn]
     prose = []
-    if any(dependency.found_by == "counting" for dependency in found.dependencies):
+    if any(one.found_by == "counting" for one in found.shown_dependencies):
         prose.append(
-            "Found by counting: two samples that agree on the tokens right of the arrow agree on the target. "
-            "Violations are pairs of samples that agree on these tokens and differ in the target."
+            "Found by mining: samples that agree on the tokens right of the arrow agree on the target. Violations are "
+            "pairs of samples that agree on these tokens and differ in the target."
         )
-    if found.found_by_model:
+    if found.read_off_model:
         prose.append(
             "Found by a trained model: the loss of the target rises when one of these tokens is shuffled among the "
             "samples."
         )
-        if not found.keeps_given and run.order != _first_proposal(run):
-            prose.append("Measured in the order that the search put first, which is not this one.")
-    read = {position for dependency in found.dependencies for position in dependency.inputs}
+        proposals = found.search.proposals
+        if not found.keeps_given and not (proposals and proposals[0].order == found.order):
+            prose.append("Measured in the order of the first proposal, which is another order.")
+    read = {position for one in found.shown_dependencies for position in one.inputs}
     inputs = range(len(run.config.get("labels", {}).get("input_names") or ()))
     if unread := [run.input(position) for position in inputs if position not in read]:
         more = " …" if len(unread) > _MOST_UNREAD else ""
-        prose.append(f"Inputs that no target is computed from: {listed(unread[:_MOST_UNREAD])}{more}.")
-    if variables := run.result.get("proposed", {}).get("details", {}).get("variables"):
-        lines = "; ".join(listed([run.target(column) for column in line]) for line in variables)
-        prose.append(
-            f"The targets are {len(variables)} variables over {len(variables[0])} times: each reads what the "
-            f"one before it in its line did. They are {lines}."
-        )
-    if dependency_graph(run, run.order):
+        prose.append(f"Inputs that no target is computed from: {joined(unread[:_MOST_UNREAD])}{more}.")
+    if dependency_graph(run, found.order):
         prose.append(
             "In the figure, squares are inputs and circles are targets, the first to be emitted on top. Lines come "
             "from inputs, arcs from other targets. A dashed arc comes from a target that is emitted later: its token "
@@ -137,41 +126,22 @@ def _dependencies(run: ReportedRun) -> Section | None:
         )
     else:
         prose.append(
-            "In the figure, a row is a target, a column a target that it is computed from. In a good order nothing "
-            "stands right of the diagonal: everything that a target is computed from was emitted before it."
+            "In the figure, a row is a target, a column a target that it is computed from. In a good order nothing is "
+            "right of the diagonal: everything that a target is computed from is emitted before it."
         )
-    return Section("dependencies", heading, prose, parts)
-
-
-def _first_proposal(run: ReportedRun) -> list[int] | None:
-    proposals = run.result.get("proposed", {}).get("proposals") or [{}]
-    first: list[int] | None = proposals[0].get("order")
-    return first
-
-
-def _dependency_drawing(run: ReportedRun, name: str, order: list[int], title: str) -> Drawing:
-    """A graph of inputs and targets; of too many, the matrix of targets by targets."""
-    graph = dependency_graph(run, order)
-    if graph is not None:
-        return figures.graph_drawing(name, f"In the {title} order: {graph.told}", graph)
-    matrix = dependency_matrix(run, order)
-    assert matrix is not None
-    later, between = above_diagonal(matrix), sum(value > 0 for row in matrix.values for value in row)
-    told = f"{later} of {between} dependencies point to later targets"
-    description = f"Matrix of targets by targets; a mark where the row's target is computed from the column's. {told}."
-    return figures.matrix_drawing(name, f"In the {title} order: {told}", description, matrix, "dependency")
+    return Section("dependencies", "What each target is computed from", prose, parts)
 
 
 def _attention(run: ReportedRun) -> Section | None:
-    if not run.attention:
+    if run.attended is None:
         return None
-    table, drawings = attention_section_parts(run)
     prose = [
-        "Rows are the positions that read, columns those that are read, mean over test samples: first the inputs x, "
-        "then the separator, then the targets in the order of emission. S is the mean entropy of the rows, in nats: "
-        "the smaller, the fewer tokens are read."
+        "Rows are the positions that read, columns the positions that are read; means over test samples. First come "
+        "the inputs, then the separator, then the targets in the order of emission. S is the mean entropy of the rows, "
+        "in nats: the smaller, the fewer tokens are read."
     ]
-    parts = [Part(table, "Sparsity by order", open=True), *(Part(None, "", drawing) for drawing in drawings)]
+    maps = [figures.attention_figure(run, place, entry) for place, entry in enumerate(run.attended.attention)]
+    parts = [Part(sparsity_table(run), "Sparsity by order", open=True), *(Part(None, "", one) for one in maps)]
     return Section("attention", "Attention", prose, parts)
 
 
@@ -179,36 +149,32 @@ def _ranking(run: ReportedRun) -> Section | None:
     table = ranking_table(run)
     if table is None:
         return None
-    rows = ranked_rows(run)
-    raced = "losses" in rows[0]
-    prose = ["Bars are standard errors. Orders that are tied with the best cannot be told apart from it by these data."]
-    if raced:
-        prose.append("Losses are means over target tokens on the validation samples.")
-        if (unigram := run.result.get("unigram_loss")) is not None:
-            prose.append(f"The unigram baseline, which guesses each target by its frequencies, is {number(unigram)}.")
-        if run.findings.keeps_given:
-            prose.append(
-                "The race did not decide: the verdict is that no order was shown to be better than the given one."
-            )
-    if all(row["loss"] is None for row in rows):
+    figure = figures.ranking_figure(run)
+    if figure is None:
         return Section("ranking", "The ranking", ["No order has a finite loss."], [Part(table, "All orders")])
-    drawing = figures.ranking_drawing(rows)
-    heading = "The race" if run.verb == "discover" else "The ranking"
-    return Section("ranking", heading, prose, [Part(table, "The orders", drawing)])
+    prose = ["Bars are standard errors. Orders that are tied with the best are not significantly worse than it."]
+    if "steps" in [column.name for column in table.columns]:
+        prose.append("Losses are means over target tokens on the validation samples.")
+    if run.outcome and run.outcome.unigram_loss is not None:
+        loss = number(run.outcome.unigram_loss)
+        prose.append(f"The unigram baseline, which guesses each target by its frequencies, is {loss}.")
+    if run.keeps_given:
+        prose.append("The race did not decide: the verdict is that no order was shown to be better than the given one.")
+    heading = "The race" if run.discovery else "The ranking"
+    return Section("ranking", heading, prose, [Part(table, "The orders", figure)])
 
 
 def _curves(run: ReportedRun) -> Section | None:
-    parts: list[Part] = []
-    raced = race_curves(run)
-    sources: list[tuple[str, str, list[Curve], str]] = [
-        ("curves-race", "Trainings of the race", raced, "training loss"),
+    sources = (
+        ("curves-race", "Trainings of the race", race_curves(run), "training loss"),
         ("curves-candidates", "Candidates of the mixture run", candidate_curves(run), "validation loss"),
         ("curves-final", "Training to the end", training_curves(run), "training loss"),
+    )
+    parts = [
+        Part(curve_table(curves[:_MOST_CURVES]), caption, figures.curves_figure(name, caption, curves, what))
+        for name, caption, curves, what in sources
+        if curves
     ]
-    for name, caption, curves, what in sources:
-        if curves:
-            drawing = figures.curves_drawing(name, caption, curves, what)
-            parts.append(Part(curve_table(curves[:60]), caption, drawing))
     return Section("curves", "How the loss falls", [], parts) if parts else None
 
 
@@ -216,28 +182,21 @@ def _positions(run: ReportedRun) -> Section | None:
     table = position_table(run)
     if table is None:
         return None
-    both = "error rate, given order" in [column.name for column in table.columns]
-    first = "this order" if both else "error rate"
-    errors = {"error rate": first, **({"error rate, given order": "given order"} if both else {})}
-    losses = {"loss": "this order" if both else "loss", **({"loss, given order": "given order"} if both else {})}
-    drawings = (
-        figures.bars_drawing("errors", "Error rate by target", table, "target", errors, "wrong, %", scale=100),
-        figures.bars_drawing("losses", "Loss by target", table, "target", losses, "loss, nats"),
+    errors, losses = figures.error_figures(run)
+    prose = ["On the test samples: errors of greedy generation, losses given the true targets before each target."]
+    return Section(
+        "positions", "Where the errors are", prose, [Part(table, "By target", errors), Part(None, "", losses)]
     )
-    prose = ["On the test samples: errors by greedy generation, losses with the true targets before it fed in."]
-    parts = [Part(table, "By target", drawings[0]), Part(None, "", drawings[1])]
-    return Section("positions", "Where the errors are", prose, parts)
 
 
 def _samples(run: ReportedRun) -> Section | None:
-    found = [(run.trained_title(name), samples) for name in TRAINED if (samples := samples_of(run, name))]
+    titles = {name: run.trained_title(name) if run.discovery else "this order" for name in TRAINED}
+    found = [(title, samples) for name, title in titles.items() if (samples := samples_of(run, name))]
     if not found:
         return None
-    if run.verb == "train":
-        found = [("this order", samples) for _, samples in found]
     prose = [
-        "The first test samples that came out wrong, then some that came out right, in the order of emission. A wrong "
-        "token is marked and underlined, with the right one below it. After a first error the model goes on from it."
+        "The first test samples with an error, then some without, in the order of emission. A wrong token is marked "
+        "and underlined, with the right one below it. After a first error the model continues from its own token."
     ]
     return Section("samples", "Some test samples", prose, samples=found)
 
@@ -247,23 +206,12 @@ def _path(run: ReportedRun) -> Section | None:
     if table is None:
         return None
     prose = []
-    details = run.result.get("proposed", {}).get("details", {})
-    if run.findings.verdict:
-        prose.append(f"Verdict: {run.findings.verdict}. {run.findings.advice or ''}".rstrip())
-    losses: dict[str, Any] = details.get("losses", {})
-    if losses:
-        told = [
-            f"{name} {losses[key]:.3f}"
-            for key, name in (
-                ("best", "the best order"),
-                ("reverse", "its reverse"),
-                ("random", "random orders"),
-                ("without_order", "from the inputs alone or in random orders"),
-                ("blind", "unigram baseline"),
-            )
-            if key in losses
-        ]
-        prose.append(f"Loss under the profiler: {', '.join(told)}.")
+    if run.discovery and run.discovery.verdict:
+        prose.append(f"Verdict: {run.discovery.verdict}. {run.discovery.advice or ''}".rstrip())
+    losses = run.discovery.search.losses if run.discovery else {}
+    names = {"best": "the best order", "reverse": "its reverse", "random": "random orders", "blind": "unigram baseline"}
+    if measured := [f"{name} {losses[key]:.3f}" for key, name in names.items() if key in losses]:
+        prose.append(f"Loss under the profiler: {', '.join(measured)}.")
     return Section("path", "The path of the search", prose, [Part(table, "Stages", open=True)])
 
 
@@ -271,8 +219,8 @@ def _time(run: ReportedRun) -> Section | None:
     table = time_table(run)
     if not table.rows:
         return None
-    drawing = figures.time_drawing(table, "part", "Seconds by part")
-    return Section("time", "Where the time went", [], [Part(table, "Seconds", drawing)])
+    figure = figures.time_figure(table, "part", "Seconds by part")
+    return Section("time", "Where the time went", [], [Part(table, "Seconds", figure)])
 
 
 def _configuration(run: ReportedRun) -> Section:

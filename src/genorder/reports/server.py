@@ -1,7 +1,7 @@
-"""A small server for one page: the report of a run, on this machine's own address only.
+"""A server for one page, the report of a run, on the loopback address only.
 
-It serves two paths and no files, so that there is nothing to climb out of. A page of another site that tricks a
-browser into asking (by a name that it points at 127.0.0.1) is refused by the Host header.
+It serves two paths and no files, so there are no paths to escape from. The Host header is checked: this refuses pages
+of other sites that point a name of their own at 127.0.0.1 (DNS rebinding).
 """
 
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 from genorder.errors import InputError
 from genorder.reports.page import run_page
 from genorder.reports.run import read_run
-from genorder.reports.wording import told
+from genorder.reports.wording import progress_text
 from genorder.store import read_progress, read_status, run_version
 
 LOOPBACK = "127.0.0.1"
@@ -28,7 +28,7 @@ _HEADERS = {
 
 
 def report_server(run_dir: Path, port: int = 0) -> ThreadingHTTPServer:
-    """Bound, and not serving yet. Raises InputError if `run_dir` is no run, or the port is taken."""
+    """A server that is bound, and not serving yet. Raises InputError if `run_dir` is no run, or the port is taken."""
     read_status(run_dir)
 
     class Handler(_ReportHandler):
@@ -41,8 +41,8 @@ def report_server(run_dir: Path, port: int = 0) -> ThreadingHTTPServer:
 
 
 def run_state(run_dir: Path) -> dict[str, str]:
-    """What a page that is open asks for: a text that changes when it should load again, and how far the run is."""
-    return {"version": run_version(run_dir), "told": told(read_progress(run_dir) or {})}
+    """What an open page asks for: a version that changes when it should reload, and the progress of the run."""
+    return {"version": run_version(run_dir), "progress": progress_text(read_progress(run_dir) or {})}
 
 
 class _ReportHandler(BaseHTTPRequestHandler):
@@ -50,12 +50,12 @@ class _ReportHandler(BaseHTTPRequestHandler):
     server_version, sys_version = "genorder", ""
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # a browser may go away at any moment; the user need not hear of it
+        with suppress(ConnectionError):  # a browser may close the connection at any moment
             super().handle()
 
     def do_GET(self) -> None:
         if not self._own_host():
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", "asked under a foreign name")
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", "the Host header names another host")
         elif self.path == "/":
             self._send_page()
         elif self.path == "/state":
@@ -67,12 +67,12 @@ class _ReportHandler(BaseHTTPRequestHandler):
         assert isinstance(self.server, ThreadingHTTPServer)
         port = self.server.server_port
         names = (LOOPBACK, "localhost")
-        usual = names if port == HTTP_PORT else ()  # which browsers leave out
-        return self.headers.get("Host") in (*(f"{name}:{port}" for name in names), *usual)
+        without_port = names if port == HTTP_PORT else ()  # browsers omit the default port
+        return self.headers.get("Host") in (*(f"{name}:{port}" for name in names), *without_port)
 
     def _send_page(self) -> None:
         try:
-            version = run_version(self.run)  # first, so that what changes from here on is seen as a change
+            version = run_version(self.run)  # read first: later changes then give a new version
             page = run_page(read_run(self.run), version=version)
         except InputError as error:  # the run was removed, or a file of it is being replaced
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, "text/plain", str(error))
@@ -90,4 +90,4 @@ class _ReportHandler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Nothing: the screen is for the user, who asked for a page and sees it."""
+        """Log nothing: the screen is for the user."""

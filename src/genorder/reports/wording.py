@@ -1,4 +1,4 @@
-"""How numbers, times and tokens are written, on the screen and in reports."""
+"""How numbers, times, tokens and progress are written, on the screen and in reports."""
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,8 +9,8 @@ if TYPE_CHECKING:  # it imports torch, which takes seconds
 
 _INVISIBLE = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")  # control, format, surrogate, private use, line separators
 
-NAME_WIDTH = 24  # signs of a column's name in a line of text
-_NAMES = 20  # of an order in a line of text
+NAME_WIDTH = 24  # characters of a column's name in a line of text
+_MOST_NAMES = 20  # of an order in a line of text
 
 
 def percent(rate: float) -> str:
@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
 
 
 def number(value: float) -> str:
-    """Four digits that count: `0.001567`, `3.172`, `12,345`."""
+    """Four significant digits: `0.001567`, `3.172`, `12,345`."""
     if value == 0:
         return "0"
     if abs(value) >= 1000:
@@ -43,10 +43,15 @@ def number(value: float) -> str:
     return f"{value:.4g}" if abs(value) >= 1e-4 else f"{value:.2e}"
 
 
+def count_of(amount: int, thing: str) -> str:
+    """`1 order`, `1,000 orders`."""
+    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
+
+
 def visible(text: str, most: int = 60) -> str:
-    """A token or name as one line of text that shows what it holds: escapes for what cannot be seen, cut if long."""
-    shown = "".join(_escape(character) if unicodedata.category(character) in _INVISIBLE else character for character in
-                    text[: most + 1])  # fmt: skip
+    """A token or name as one line of text: escapes for invisible characters, and cut if it is long."""
+    characters = text[: most + 1]
+    shown = "".join(_escape(one) if unicodedata.category(one) in _INVISIBLE else one for one in characters)
     return shown if len(text) <= most else f"{shown[: most - 1]}…"
 
 
@@ -54,43 +59,30 @@ def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}.get(character) or f"\\u{ord(character):04x}"
 
 
-def listed(names: Sequence[str]) -> str:
-    """One after the other, told apart also where a name holds spaces."""
-    return (", " if any(" " in name for name in names) else " ").join(names)
-
-
-def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
-    """The user's own names of the targets in the sequence of the order, to stand behind its indices; may be empty."""
-    if not names:
-        return ""
-    shown = [visible(names[column], NAME_WIDTH) for column in order]
-    return f", by name: {listed(shown[:_NAMES])}{' ...' if len(shown) > _NAMES else ''}"
-
-
-def target_name(result: Mapping[str, Any], column: int) -> str:
-    """The user's own name; else `y3`, of a built-in task by its true index."""
-    if names := result.get("target_names"):
-        return visible(names[column], NAME_WIDTH)
-    true = result.get("order_in_true_indices", result["order"])
-    return f"y{true[result['order'].index(column)]}"
-
-
-def count_of(amount: int, thing: str) -> str:
-    """`1 order`, `1,000 orders`."""
-    return f"{amount:,} {thing}{'' if amount == 1 else 's'}"
-
-
-def shortened(text: str, most: int) -> str:
+def cut_short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def abbreviated(order: "Order", most: int = 80) -> str:
-    """`0-4 7 5 6`, cut if long."""
-    return shortened(order.short(), most)
+    """`0-4 7 5 6`, cut if it is long."""
+    return cut_short(order.short(), most)
 
 
-def told(progress: Mapping[str, Any]) -> str:
-    """How far a run is, as it last told; empty where that cannot be read: nothing depends on it."""
+def joined(names: Sequence[str]) -> str:
+    """The names separated by spaces, or by commas if a name holds a space."""
+    return (", " if any(" " in name for name in names) else " ").join(names)
+
+
+def by_name(order: Iterable[int], names: Sequence[str] | None) -> str:
+    """`, by name: mass speed`, to follow the indices of an order; empty without names."""
+    if not names:
+        return ""
+    shown = [visible(names[column], NAME_WIDTH) for column in order]
+    return f", by name: {joined(shown[:_MOST_NAMES])}{' ...' if len(shown) > _MOST_NAMES else ''}"
+
+
+def progress_text(progress: Mapping[str, Any]) -> str:
+    """The last progress report of a run; empty if it cannot be read, since nothing depends on it."""
     try:
         stage = visible(str(progress["stage"]))
         if "jobs" in progress:

@@ -1,21 +1,16 @@
-"""From what is asked for to a finished run directory, for the command line and for Python alike."""
+"""From a request to a finished run directory, for the command line and for Python alike.
 
-from genorder.runs.discover import (
-    DiscoveryRun,
-    checked,
-    discover_in,
-    discovery_run,
-    scratch_problem,
-    split_settings,
-    within_time,
-)
-from genorder.runs.finished import FinishedRun, read_finished_run, source_of_run
-from genorder.runs.given import DatasetLike, SplitLike, configure_given
-from genorder.runs.origin import ModelOrigin, origin_of_model
-from genorder.runs.rank import JUDGES, RankRun, rank_in, rank_run
-from genorder.runs.session import Machine, RunSpec, run_session, run_spec
-from genorder.runs.source import DataSpec, Source, configure
-from genorder.runs.train import TrainRun, train_in, train_run
+Each verb has two functions: `plan_...` resolves and checks a request, before a run directory exists; `run_...` does the
+work in the directory that `run_session` has opened.
+"""
+
+from genorder.runs.discover import DiscoveryRun, keep_budget, plan_discovery, run_discovery
+from genorder.runs.finished import FinishedRun, ModelOrigin, origin_of_model, read_finished_run, source_of_run
+from genorder.runs.rank import JUDGES, RankRun, plan_rank, run_rank
+from genorder.runs.request import DatasetLike, DataSpec, Machine, OrderLike, RunRequest, SplitLike
+from genorder.runs.session import RunSpec, SessionResult, run_session, run_spec
+from genorder.runs.source import Source, resolve_request
+from genorder.runs.train import TrainRun, plan_train, run_train
 
 __all__ = [
     "JUDGES",
@@ -25,26 +20,25 @@ __all__ = [
     "FinishedRun",
     "Machine",
     "ModelOrigin",
+    "OrderLike",
     "RankRun",
+    "RunRequest",
     "RunSpec",
+    "SessionResult",
     "Source",
     "SplitLike",
     "TrainRun",
-    "checked",
-    "configure",
-    "configure_given",
-    "discover_in",
-    "discovery_run",
+    "keep_budget",
     "origin_of_model",
-    "rank_in",
-    "rank_run",
+    "plan_discovery",
+    "plan_rank",
+    "plan_train",
     "read_finished_run",
+    "resolve_request",
+    "run_discovery",
+    "run_rank",
     "run_session",
     "run_spec",
-    "scratch_problem",
+    "run_train",
     "source_of_run",
-    "split_settings",
-    "train_in",
-    "train_run",
-    "within_time",
 ]

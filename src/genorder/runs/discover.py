@@ -1,28 +1,28 @@
 """Find an order, prove it: the run of `genorder discover`."""
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
-from genorder.discovery import Discovery, Watcher, discover, new_problem
+from genorder.discovery import Discovery, Watcher, discover
 from genorder.errors import InputError
-from genorder.estimates import budget_within
+from genorder.estimates import Estimate, budget_within, estimated
 from genorder.execution import StopRequest
-from genorder.orders import Constraints, Order, read_orders
-from genorder.presets import DiscoveryConfig
+from genorder.orders import Constraints, Order, deduplicated, parse_candidates, read_orders
 from genorder.race import RaceProgress
-from genorder.runs.session import Machine, RunSpec, race_progress, run_spec
-from genorder.runs.source import Source
-from genorder.search import MOST_PROPOSALS, NAMED_POOLS, Budget, Search, SearchProblem, SearchResult, Stage
-from genorder.settings import parse_setting
-from genorder.store import RunDirectory, fingerprint, read_config
+from genorder.runs.request import OrderLike, RunRequest, order_of_length
+from genorder.runs.session import RunSpec, race_status, run_spec
+from genorder.runs.source import Source, resolve_request
+from genorder.search import MOST_PROPOSALS, NAMED_POOLS, Budget, Search, SearchResult, Stage, make_search
+from genorder.seeding import derive_seed, numpy_generator
+from genorder.settings import parse_setting, resolve_discovery
+from genorder.store import RunDirectory, fingerprint, read_config, to_plain
 from genorder.training import Progress
 
 _EXPLORE_ONLY = "explore_only"
-_SEARCH = "search."  # the settings of the strategy itself, among the others
+_SEARCH = "search."  # prefix of the strategy's own settings
+_HAND_DESIGNED = "hand"  # in `also`: the hand-designed orders of a task
 
 
 @final
@@ -30,157 +30,165 @@ _SEARCH = "search."  # the settings of the strategy itself, among the others
 class DiscoveryRun:
     discovery: Discovery
     source: Source
-    place: RunSpec
-    seconds: float | None  # for exploring; None: as long as it takes
-    decided: Budget | None = None  # what fits into the seconds, found before the run directory was there
+    spec: RunSpec
+    seconds: float | None  # for exploring; None: no limit
+
+    def plan(self) -> Estimate:
+        """How long it will take, with the trainings of the search."""
+        return estimated(self.discovery, self.discovery.problem)
 
 
-def discovery_run(
-    config: DiscoveryConfig,
-    source: Source,
-    search: Search,
-    machine: Machine,
+def plan_discovery(
+    request: RunRequest,
+    strategy: str | Search = "auto",
     *,
-    preset: str,
-    seed: int,
-    out: Path | None,
-    budget: Budget,
-    seconds: float | None,
-    workers: int | None,
-    explore_only: bool,
-    baseline: bool,
+    search_settings: Mapping[str, object] | None = None,
+    seconds: float | None = None,
+    max_runs: int | None = None,
+    max_candidates: int | None = None,
+    explore_only: bool = False,
+    baseline: bool = True,
+    seeds: int | None = None,
     constraints: Constraints | None = None,
-    also: Sequence[Order] = (),
+    also: Iterable[OrderLike | str] = (),
+    workers: int | None = None,
+    dry_run: bool = False,
 ) -> DiscoveryRun:
-    """Raises InputError for orders of the user's own that the constraints forbid, or that are too many for a race."""
+    """The run, with everything checked, before a run directory exists. Raises InputError for what cannot be run.
+
+    `search_settings` are those of the strategy, beside the request's settings that begin with `search.`. With a limit
+    in `seconds`, the budget of a new run, or a `dry_run`, is decided here, by the speed of this machine.
+    """
+    own = [setting for setting in request.settings if setting.startswith(_SEARCH)]
+    others = tuple(setting for setting in request.settings if not setting.startswith(_SEARCH))
+    search = _search(strategy, {**_search_values(own), **(search_settings or {})})
+    request = replace(request, settings=others).with_settings(*([] if seeds is None else [f"race.seeds={seeds}"]))
+    config, source = resolve_request(request, resolve_discovery)
     constraints = constraints or Constraints()
     if config.race.seeds > 1 and not config.race.enabled:
-        raise InputError(f"--seeds {config.race.seeds}: preset {preset} has no race; expected 1, or another preset")
-    _check_also(also, constraints)
+        raise InputError(
+            f"--seeds {config.race.seeds}: preset {request.preset} has no race; expected 1, or another preset"
+        )
+    budget = Budget(max_runs, max_candidates)
+    raced_too = _orders_to_race(also, source, constraints, request.seed)
     discovery = Discovery(
         splits=source.splits,
         source=source.candidate_source(),
         config=config,
         search=search,
-        seed=seed,
-        device=machine.device,
+        seed=request.seed,
+        device=request.machine.device,
         budget=budget,
         workers=workers,
         explore_only=explore_only,
         baseline=baseline,
         constraints=constraints,
-        also=tuple(also),
+        also=raced_too,
     )
     described = {
         "verb": "discover",
-        "data": source.description,
         "strategy": search.name,
-        "search": _search_described(search, source),
+        "search": _described(search, source),
         "budget": {"seconds": seconds, **budget.described()},
         _EXPLORE_ONLY: explore_only,
         "baseline": baseline,
-        "preset": preset,
         "config": config.model_dump(),
-        "seed": seed,
         **({"constraints": constraints.to_dict()} if constraints else {}),
-        **({"also": [list(order) for order in also]} if also else {}),
+        **({"also": [list(order) for order in raced_too]} if raced_too else {}),
     }
-    return DiscoveryRun(discovery, source, _place(out, described, source, machine), seconds)
+    run = DiscoveryRun(discovery, source, _spec(request, source, described), seconds)
+    search.check(discovery.problem)
+    if seconds is not None and (dry_run or not run.spec.path.exists()):
+        discovery.problem.budget = budget_within(seconds, discovery, discovery.problem)
+    return run
 
 
-def _search_described(search: Search, source: Source) -> dict[str, Any]:
-    """Its settings; of a file of orders to start from, also what it holds."""
+def run_discovery(
+    directory: RunDirectory, run: DiscoveryRun, *, watchers: Sequence[Watcher] = (), stop: StopRequest | None = None
+) -> dict[str, Any]:
+    keep_budget(directory, run)
+    outcome = discover(run.discovery, directory, watcher=_Watchers(directory, watchers), stop=stop)
+    return outcome.with_truth(run.source.true_of_column, run.source.graph).to_dict()
+
+
+def keep_budget(directory: RunDirectory, run: DiscoveryRun) -> None:
+    """Keep the budget that is decided when a run starts: a continued run has the same, also on another machine."""
+    if run.seconds is None:
+        return
+    problem, seconds = run.discovery.problem, run.seconds
+
+    def decide() -> dict[str, int | None]:
+        undecided = problem.budget == run.discovery.budget  # the run directory existed, but held no budget
+        return vars(budget_within(seconds, run.discovery, problem) if undecided else problem.budget)
+
+    kept: Mapping[str, Any] = directory.journal.run({"job": "budget", "seconds": seconds}, "budget", decide)
+    problem.budget = Budget(**kept)
+
+
+def _search(strategy: str | Search, settings: Mapping[str, Any]) -> Search:
+    if isinstance(strategy, str):
+        return make_search(strategy, dict(settings))
+    if settings:
+        raise InputError("settings of search.* belong to a strategy by name; a Search has its settings already")
+    try:
+        to_plain(vars(strategy))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the search {strategy.name!r} cannot be written down: {error}") from None
+    return strategy
+
+
+def _search_values(settings: Iterable[str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for setting in settings:
+        values |= parse_setting(setting)["search"]
+    return values
+
+
+def _described(search: Search, source: Source) -> dict[str, Any]:
+    """The settings of a search, and the content of a file of orders that it starts from."""
     described = dict(vars(search))
     start = described.get("init")
     if isinstance(start, str) and start not in NAMED_POOLS and Path(start).exists():
-        length = len(source.candidate_source().reference)
-        described["init_orders"] = fingerprint([list(order) for order in read_orders(Path(start), length)])
+        described["init_orders"] = fingerprint([list(order) for order in read_orders(Path(start), source.length)])
     return described
 
 
-def _check_also(also: Sequence[Order], constraints: Constraints) -> None:
-    if len(also) > MOST_PROPOSALS:
+def _orders_to_race(
+    also: Iterable[OrderLike | str], source: Source, constraints: Constraints, seed: int
+) -> tuple[Order, ...]:
+    """The user's orders that race beside the proposals. Raises InputError for forbidden ones, or too many."""
+    orders: list[Order] = []
+    for each in also:
+        if each == _HAND_DESIGNED:
+            rng = numpy_generator(derive_seed(seed, "candidates"))
+            orders += parse_candidates(_HAND_DESIGNED, source.candidate_source(), rng)
+        else:
+            orders.append(order_of_length(each, source.length))
+    orders = deduplicated(orders)
+    if len(orders) > MOST_PROPOSALS:
         raise InputError(
-            f"{len(also)} orders of your own to race; expected at most {MOST_PROPOSALS}: `genorder rank` compares more"
+            f"{len(orders)} orders of your own to race; expected at most {MOST_PROPOSALS}: `genorder rank` compares "
+            "more"
         )
-    for order in also:
+    for order in orders:
         if not constraints.allows(order):
             raise InputError(f"the order {order.short()} that is to be raced too is not allowed: {constraints}")
+    return tuple(orders)
 
 
-def _place(out: Path | None, described: dict[str, Any], source: Source, machine: Machine) -> RunSpec:
-    """A run that only explores is the first part of the same run in full, which goes on from it in the same place."""
+def _spec(request: RunRequest, source: Source, described: dict[str, Any]) -> RunSpec:
+    """A run that only explores is the first part of the full run, which continues it in the same directory."""
     explore_only = described[_EXPLORE_ONLY]
-    place = run_spec(out, f"discover-{source.label}", {**described, _EXPLORE_ONLY: False}, source, machine)
-    if explore_only:  # unless there is a run in full already
-        place.described[_EXPLORE_ONLY] = (read_config(place.path) or {}).get(_EXPLORE_ONLY, True)
-    return replace(place, free=(_EXPLORE_ONLY,), suffices=lambda result: explore_only or "success_rate" in result)
-
-
-def split_settings(settings: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-    """The settings of the strategy itself (`search.depth=3`), and the others as they are."""
-    own: dict[str, Any] = {}
-    others = []
-    for setting in settings:
-        if setting.startswith(_SEARCH):
-            own |= parse_setting(setting)["search"]
-        else:
-            others.append(setting)
-    return own, others
-
-
-@contextmanager
-def scratch_problem(run: DiscoveryRun) -> Iterator[SearchProblem]:
-    """The problem, in a directory that does not last: what is refused leaves no run directory.
-
-    Raises InputError where the strategy cannot work on the data, or no order of it meets the constraints.
-    """
-    with (
-        tempfile.TemporaryDirectory() as scratch,
-        RunDirectory.open(Path(scratch) / "plan", run.place.described, command=(), environment={}) as directory,
-    ):
-        problem = new_problem(run.discovery, directory)
-        run.discovery.search.check(problem)
-        yield problem
-
-
-def checked(run: DiscoveryRun, *, anew: bool = False) -> DiscoveryRun:
-    """The run, with its budget decided if it begins now, or `anew`. Raises InputError as `scratch_problem` does."""
-    with scratch_problem(run) as problem:
-        if run.seconds is None or (run.place.path.exists() and not anew):
-            return run
-        return replace(run, decided=budget_within(run.seconds, run.discovery, problem))
-
-
-def within_time(run: DiscoveryRun, directory: RunDirectory) -> DiscoveryRun:
-    """The run with so much of a search as fits into its time.
-
-    Decided once, by this machine's speed, and kept: a continued run must not decide otherwise.
-    """
-    if run.seconds is None:
-        return run
-    seconds = run.seconds
-    kept = directory.journal.run(
-        {"job": "budget", "seconds": seconds},
-        "budget",
-        lambda: vars(run.decided or budget_within(seconds, run.discovery, new_problem(run.discovery, directory))),
-    )
-    return replace(run, discovery=replace(run.discovery, budget=Budget(**kept)))
-
-
-def discover_in(
-    directory: RunDirectory, run: DiscoveryRun, *, watchers: Sequence[Watcher] = (), stop: StopRequest | None = None
-) -> dict[str, Any]:
-    result = discover(run.discovery, directory, watcher=_Teller(directory, watchers), stop=stop)
-    for row in (result, *result["race"], *result["proposed"]["proposals"]):
-        row |= run.source.about_order(Order(tuple(row["order"])))
-    return result
+    spec = run_spec(request, source, "discover", {**described, _EXPLORE_ONLY: False})
+    if explore_only:  # unless there is a full run already
+        spec.described[_EXPLORE_ONLY] = (read_config(spec.path) or {}).get(_EXPLORE_ONLY, True)
+    return replace(spec, free=(_EXPLORE_ONLY,), is_complete=lambda result: explore_only or "success_rate" in result)
 
 
 @final
 @dataclass(frozen=True)
-class _Teller:
-    """Tells how far a discovery is to those who ask for the run's status, and to its watchers."""
+class _Watchers:
+    """Passes progress on to the run's status file and to all watchers."""
 
     directory: RunDirectory
     watchers: Sequence[Watcher]
@@ -201,4 +209,4 @@ class _Teller:
     def race(self, progress: RaceProgress) -> None:
         for watcher in self.watchers:
             watcher.race(progress)
-        self.directory.write_progress(race_progress(progress))
+        self.directory.write_progress(race_status(progress))

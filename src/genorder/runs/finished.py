@@ -1,15 +1,18 @@
 """A finished run of `train` or `discover`, read back: its order, its models, its data."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, final
 
+from genorder.data import ReadOptions
 from genorder.errors import InputError
 from genorder.models import is_saved
+from genorder.models.gpt2 import EXPORT_DESCRIPTION
+from genorder.models.saved import read_export_description
 from genorder.orders import Order
-from genorder.runs.given import read_kept
-from genorder.runs.source import Source, reload_source, same_data
+from genorder.runs.source import Source, reload_source
 from genorder.store import read_status, verb_of
 from genorder.tasks import make_task, stored_columns
 
@@ -33,9 +36,9 @@ class FinishedRun:
 
     @property
     def true_of_column(self) -> Order | None:
-        """Which of a task's own targets each stored column holds, where that is known."""
+        """The true index of each stored column, for a built-in task."""
         if "order_in_true_indices" not in self.result:
-            data = self.config["data"]  # of a run that is not finished, its task says it
+            data = self.config["data"]  # of an unfinished run
             known = "task" in data and "hidden_order_seed" in data
             return stored_columns(make_task(data["task"], data["length"]), data["hidden_order_seed"]) if known else None
         return Order(tuple(self.result["order_in_true_indices"])).compose(self.order.inverse())
@@ -45,10 +48,10 @@ class FinishedRun:
         return source_of_run(self.path, self.config)
 
     def model_folder(self, *, given: bool = False) -> Path:
-        """Of the model in the run's order, or in the given one. Raises InputError where there is none."""
+        """The folder of the model in the run's order, or in the given order. Raises InputError if there is none."""
         if not (self.path / "model" / "model.json").exists():
             if "weights_sha256" in self.result:
-                raise InputError(gone(self.path / "model"))
+                raise InputError(model_is_gone(self.path / "model"))
             raise InputError(
                 f"{self.path} has no model: it only explored; run the command without --explore-only, "
                 "or `genorder train` with the order"
@@ -67,18 +70,18 @@ def read_finished_run(path: Path) -> FinishedRun:
     if verb not in WITH_ORDER:
         raise InputError(f"{path} is a run of {verb!r}, which chooses no order; give one of train or discover")
     if status.result is None:
-        reason = "is still at work" if status.state == "running" else "was interrupted; the same command continues it"
+        reason = "is still running" if status.state == "running" else "was interrupted; the same command continues it"
         raise InputError(f"{path} holds no finished run: it {reason}")
     return FinishedRun(path, status.config, status.result)
 
 
-def gone(folder: Path) -> str:
-    """That a model was removed, and what to do."""
+def model_is_gone(folder: Path) -> str:
+    """The message that a model was removed, and what to do."""
     return f"{folder} is gone; remove {folder.with_name('result.json')}, and the same command trains it again"
 
 
 def lost_models(path: Path, result: dict[str, Any]) -> list[Path]:
-    """The folders of models that the run in `path` trained, and that are no longer there."""
+    """The folders of models that the run in `path` trained, and that no longer exist."""
     trained = ["model"] if "weights_sha256" in result else []
     if result.get("given") and result["given_order"] != result["order"]:
         trained.append("given")
@@ -86,9 +89,58 @@ def lost_models(path: Path, result: dict[str, Any]) -> list[Path]:
 
 
 def source_of_run(path: Path, config: dict[str, Any]) -> Source:
-    """The data of the run in `path`. Raises InputError if it is no longer the same."""
+    """The samples of the run in `path`. Raises InputError if they have changed since."""
     verb_of(path, config)
-    description = config["data"]
-    if "kept" not in description:
-        return reload_source(description)
-    return same_data(read_kept(path), description, path / "data")
+    return reload_source(path, config["data"])
+
+
+@final
+@dataclass(frozen=True)
+class ModelOrigin:
+    """What the run that trained a model says about the data: needed to read inputs and to show targets."""
+
+    reading: ReadOptions  # how the run's data was read
+    true_of_column: Order | None  # the true index of each stored column, if the run's columns were shuffled
+
+    @property
+    def note(self) -> str | None:
+        """A line for the user if targets are shown in another sequence than the run's columns."""
+        if self.true_of_column is None:
+            return None
+        return f"targets in the task's own sequence, not in the run's shuffled columns: {self.true_of_column.short()}"
+
+    def in_own_sequence(self, target: Sequence[str]) -> list[str]:
+        """A target of the stored columns in the sequence of its task.
+
+        A shorter target fills as many of the first columns as it has tokens.
+        """
+        columns = self.true_of_column
+        if columns is None:
+            return list(target)
+        return [target[column] for column in sorted(range(len(target)), key=columns.indices.__getitem__)]
+
+
+def origin_of_model(path: Path) -> ModelOrigin:
+    """The origin of the model in a run directory, in a folder of one, or in an exported folder.
+
+    Of a model folder alone, nothing is known.
+    """
+    if (path / EXPORT_DESCRIPTION).exists():
+        about = read_export_description(path)
+        return _origin(about.get("data", {}), about.get("true_of_column"))
+    run = _run_in(path) or _run_in(path.parent)
+    return _origin({}, None) if run is None else _origin(run.config["data"], run.true_of_column)
+
+
+def _origin(data: dict[str, Any], columns: Iterable[int] | None) -> ModelOrigin:
+    true_of_column = None if columns is None else Order(tuple(columns))
+    shuffled = true_of_column is not None and true_of_column != Order.forward(len(true_of_column))
+    return ModelOrigin(ReadOptions(**data.get("reading", {})), true_of_column if shuffled else None)
+
+
+def _run_in(path: Path) -> FinishedRun | None:
+    try:
+        status = read_status(path)
+    except InputError:
+        return None
+    return FinishedRun(path, status.config, status.result or {}) if status.config.get("verb") in WITH_ORDER else None

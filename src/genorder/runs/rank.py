@@ -2,20 +2,25 @@
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
 
+import torch
+
 from genorder.data import EncodedDataset, encode_for_exploring
 from genorder.errors import InputError
 from genorder.execution import StopRequest
-from genorder.orders import Order
+from genorder.orders import Order, deduplicated, parse_candidates, read_orders
 from genorder.presets import ExplorationConfig
 from genorder.profiling import profile_orders
 from genorder.race import Race, RaceProgress
-from genorder.runs.session import Machine, RunSpec, race_progress, run_spec
-from genorder.runs.source import Source
+from genorder.runs.request import OrderLike, RunRequest, order_of_length
+from genorder.runs.session import RunSpec, race_status, run_spec
+from genorder.runs.source import Source, resolve_request
+from genorder.seeding import derive_seed, numpy_generator
+from genorder.settings import resolve_exploration
 from genorder.store import RunDirectory, fingerprint, write_bytes_atomic
 from genorder.training import CheckpointFolder, Progress
 
@@ -30,39 +35,47 @@ class RankRun:
     orders: list[Order]
     judge: str
     seed: int
-    machine: Machine
-    place: RunSpec
+    device: torch.device
+    spec: RunSpec
 
 
-def rank_run(
-    config: ExplorationConfig,
-    source: Source,
-    orders: list[Order],
-    machine: Machine,
-    *,
-    judge: str,
-    preset: str,
-    seed: int,
-    out: Path | None,
+def plan_rank(
+    request: RunRequest, orders: Iterable[OrderLike] | str | Path, *, judge: str = "mixture", exact: bool | None = None
 ) -> RankRun:
-    """Raises InputError for a judge that there is not."""
+    """The orders are a list, the Path of a JSON file, or the names of candidate sets such as `random:128,forward`.
+
+    `exact` says whether every order is scored on every sample, or clearly worse ones are dropped early. Raises
+    InputError for what cannot be run.
+    """
     if judge not in JUDGES:
         raise InputError(f"--judge {judge!r}: expected {' or '.join(JUDGES)}")
+    request = request.with_settings(*([] if exact is None else [f"profiler.exact={str(exact).lower()}"]))
+    config, source = resolve_request(request, resolve_exploration)
+    found = _orders(orders, source, request.seed)
     described = {
         "verb": "rank",
         "judge": judge,
-        "data": source.description,
-        "orders": fingerprint([list(order) for order in orders]),
-        "candidates": len(orders),
-        "preset": preset,
+        "orders": fingerprint([list(order) for order in found]),
+        "candidates": len(found),
         "config": config.model_dump(),
-        "seed": seed,
     }
-    place = run_spec(out, f"rank-{source.label}", described, source, machine)
-    return RankRun(config, source, orders, judge, seed, machine, place)
+    spec = run_spec(request, source, "rank", described)
+    return RankRun(config, source, found, judge, request.seed, request.machine.device, spec)
 
 
-def rank_in(
+def _orders(orders: Iterable[OrderLike] | str | Path, source: Source, seed: int) -> list[Order]:
+    if isinstance(orders, Path):
+        return read_orders(orders, source.length)
+    if isinstance(orders, str):
+        rng = numpy_generator(derive_seed(seed, "candidates"))
+        return parse_candidates(orders, source.candidate_source(), rng)
+    found = deduplicated(order_of_length(order, source.length) for order in orders)
+    if not found:
+        raise InputError("there are no orders to rank")
+    return found
+
+
+def run_rank(
     directory: RunDirectory,
     run: RankRun,
     *,
@@ -71,21 +84,21 @@ def rank_in(
     on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> dict[str, Any]:
-    """`on_step` is told how far the mixture run is, `on_job` how far the race."""
+    """`on_step` gets the progress of the mixture run, `on_job` that of the race."""
 
-    def tell_step(progress: Progress) -> None:
+    def report_step(progress: Progress) -> None:
         if on_step:
             on_step(progress)
         directory.write_progress({"stage": "profile", **vars(progress)})
 
-    def tell_job(progress: RaceProgress) -> None:
+    def report_job(progress: RaceProgress) -> None:
         if on_job:
             on_job(progress)
-        directory.write_progress(race_progress(progress))
+        directory.write_progress(race_status(progress))
 
-    train, validation = encode_for_exploring(run.source.splits, run.machine.device)
+    train, validation = encode_for_exploring(run.source.splits, run.device)
     work = _Work(run, train, validation, directory, stop)
-    result = work.profile(tell_step) if run.judge == "mixture" else work.race(workers, tell_job)
+    result = work.profile(report_step) if run.judge == "mixture" else work.race(workers, report_job)
     _write_csv(result["ranking"], directory.path / "ranking.csv")
     return {**result, "seed": run.seed, "run_dir": str(directory.path)}
 

@@ -1,37 +1,56 @@
-"""Where a run's data comes from: a file, or a built-in task."""
+"""The samples of a run: from a file, from a built-in task, or handed over by a Python program."""
 
+import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 
-from genorder.data import Names, ReadOptions, SequenceDataset, Splits, split_dataset, unseen_tokens
-from genorder.data.readers import STANDARD_INPUT, is_no_file, own_options, read_file, shown_name
-from genorder.data.summary import shortened_tokens
+from genorder.data import (
+    DatasetSummary,
+    Finding,
+    Names,
+    ReadOptions,
+    SequenceDataset,
+    Splits,
+    Vocabulary,
+    check_dataset,
+    read_dataset,
+    read_jsonl,
+    split_dataset,
+    summarise_dataset,
+    unseen_tokens,
+    write_jsonl,
+)
+from genorder.data.inspection import token_preview
+from genorder.data.readers import (
+    STANDARD_INPUT,
+    FileContents,
+    display_name,
+    is_special_source,
+    options_to_save,
+    read_file,
+)
 from genorder.errors import InputError
 from genorder.orders import CandidateSource, DependencyGraph, Order, cost_ratio, relative_to
-from genorder.presets import SampleSizes
-from genorder.runs.data_report import data_report
+from genorder.presets import DataSize, SampleSizes
+from genorder.runs.request import HELD_OUT, DataSpec, RunRequest, SplitLike
 from genorder.seeding import derive_seed, numpy_generator
-from genorder.tasks import Task, make_task, task_splits, unhide_order
+from genorder.settings import AnyConfig, Resolver, SampleLimits
+from genorder.store import ensure_writable_directory, write_json_atomic
+from genorder.tasks import Task, TaskData, make_task, task_splits, unhide_order
 from genorder.tasks.registry import absolute_spec
 
-HELD_OUT = ("validation", "test")  # the splits that may have files of their own
 _HELD_OUT_SHARE = 0.1  # of a file's samples, at most, for validation and for test each
-_EVERYTHING = 10**12  # more training samples than any file has
 _SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are tested on the same samples
-
-
-class _HasSamples(Protocol):
-    @property
-    def samples(self) -> SampleSizes: ...
-
-
-AnyConfig = TypeVar("AnyConfig", bound=_HasSamples)
+_SAVED = "data"  # the folder in the run directory that holds samples from a Python program
+_SPLITS = ("train", "validation", "test")
+_EXPECTED_SPLIT = "a SequenceDataset, a path, or a pair of lists (inputs, targets)"
+_EXPECTED = "a SequenceDataset, Splits, the data of a task, a path, or a pair of lists (inputs, targets)"
 
 
 @final
@@ -39,22 +58,30 @@ AnyConfig = TypeVar("AnyConfig", bound=_HasSamples)
 class Source:
     splits: Splits
     label: str  # for names of run directories
-    description: dict[str, Any]  # enough to load the same data again, and to notice that it changed
+    description: dict[str, Any]  # for config.json: enough to load the same samples again, and to notice a change
+    held_out: tuple[str, ...] = ()  # the splits that were separate, not cut off the data
     true_of_column: Order | None = None  # for a built-in task
     graph: DependencyGraph | None = None  # of the stored columns, for a built-in task
     task: Task | None = None
-    told: tuple[str, ...] = ()  # what was data_report of a file, for the user
-    names: Names = field(default_factory=Names)  # of the places of inputs and targets, where the user has any
+    remarks: tuple[str, ...] = ()  # what was read from a file, in lines for the user
+    names: Names = field(default_factory=Names)  # of the input and target positions, where there are any
 
     @property
     def length(self) -> int:
         return self.splits.target_width
 
-    def named(self, given: Names) -> "Source":
-        """With these names, or where none are given those of the data. Raises InputError for a wrong number of them."""
+    @property
+    def size(self) -> DataSize:
+        """What a preset may know of the data. A task draws as many samples as the preset says."""
+        positions = self.splits.input_width + 1 + self.splits.target_width  # inputs, SEP and targets
+        drawn = "task" in self.description
+        return DataSize(None if drawn else len(self.splits.train), positions)
+
+    def named(self, names: Names) -> "Source":
+        """With these names, or by default those in the data. Raises InputError for a wrong number of them."""
         widths = self.splits.input_width, self.splits.target_width
         own = self.splits.train.names.cut(*widths)
-        names = Names(given.inputs or own.inputs, given.targets or own.targets)
+        names = Names(names.inputs or own.inputs, names.targets or own.targets)
         names.check(*widths)
         return replace(self, names=names)
 
@@ -72,210 +99,283 @@ class Source:
             },
         )
 
+    def true_order(self, order: Order) -> Order | None:
+        """An order over the stored columns, in the true indices of a built-in task."""
+        return None if self.true_of_column is None else unhide_order(order, self.true_of_column)
+
     def about_order(self, order: Order) -> dict[str, Any]:
-        """What is known of an order over the stored columns."""
-        about: dict[str, Any] = {"order": list(order)}
-        if self.true_of_column is not None and self.graph is not None:
-            about["order_in_true_indices"] = list(unhide_order(order, self.true_of_column))
-            about["cost_ratio"] = cost_ratio(order, self.graph)
-        return about
+        """The order, and for a built-in task also its true indices and its cost ratio, as JSON."""
+        true = self.true_order(order)
+        if true is None or self.graph is None:
+            return {"order": list(order)}
+        return {
+            "order": list(order),
+            "order_in_true_indices": list(true),
+            "cost_ratio": cost_ratio(order, self.graph),
+        }
+
+    def save(self, path: Path) -> None:
+        """Write samples from a Python program to the run directory `path`, so that the run can be read by itself."""
+        if "kept" not in self.description or (path / _SAVED / "vocabulary.json").exists():
+            return
+        folder = ensure_writable_directory(path / _SAVED)
+        for name, split in zip(_SPLITS, self.splits.all, strict=True):
+            write_jsonl(split, folder / f"{name}.jsonl")
+        write_json_atomic(folder / "vocabulary.json", list(self.splits.train.vocabulary.tokens))
 
 
-@final
-@dataclass(frozen=True, kw_only=True)
-class DataSpec:
-    """A file of samples and how it is read, with files of its own for other splits; or a built-in task."""
+def resolve_request(request: RunRequest, resolver: Resolver[AnyConfig]) -> tuple[AnyConfig, Source]:
+    """The configuration and the samples of a run. Raises InputError for what cannot be used.
 
-    data: str | None = None
-    validation: str | None = None
-    test: str | None = None
-    reading: ReadOptions = field(default_factory=ReadOptions)
-    task: str | None = None
-    length: str | None = None
-    hidden_order_seed: int | None = None
-    names: Names = field(default_factory=Names)  # of its places, in place of those that the data has itself
-
-    def __post_init__(self) -> None:
-        if (self.data is None) == (self.task is None):
-            given = "both" if self.data is not None else "neither"
-            raise InputError(f"give a DATA file or --task NAME, one of the two; received {given}")
-        if self.data is not None and (self.length is not None or self.hidden_order_seed is not None):
-            raise InputError("--length and --hidden-order-seed belong to --task; a DATA file is taken as it is")
-        if self.task is not None and self.own_splits:
-            names = " and ".join(f"--{name}" for name in self.own_splits)
-            raise InputError(f"{names}: for a DATA file; a task draws all its splits itself")
-        if self.task is not None and (told := self.reading.changed()):
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in told)
-            raise InputError(f"{names}: how a DATA file is read; leave it out with --task")
-        for name, path in self.own_splits.items():
-            if path == STANDARD_INPUT:
-                raise InputError(f"--{name} {STANDARD_INPUT}: expected a file; only DATA is read from standard input")
-
-    @property
-    def own_splits(self) -> dict[str, str]:
-        """The files of splits that are not cut off DATA."""
-        return {name: path for name in HELD_OUT if (path := getattr(self, name)) is not None}
-
-
-def configure(resolve: Callable[..., AnyConfig], asked: DataSpec) -> tuple[AnyConfig, Source]:
-    """The configuration and the data. `resolve` gives the configuration for a size of the data: see `settings.resolve`.
-
-    A DATA file is taken whole unless fewer training samples are asked for, and so are files for validation and test;
-    of a DATA file alone, at most a tenth is cut off for each of them. A built-in task gives as many as the preset says.
+    A dataset is used whole, and so are separate validation and test splits, unless the settings limit them. If a split
+    is not given, at most a tenth of the dataset is cut off for it.
     """
-    if asked.data is None:
-        source = _from_task(asked, resolve().samples)
-        return resolve(positions=positions_of(source.splits)), source.named(asked.names)
-    whole = resolve(train_samples=_EVERYTHING, held_out=dict.fromkeys(asked.own_splits, _EVERYTHING))
-    source = _from_file(asked, whole.samples)
-    return resolve(**numbers_of(source.splits, asked.own_splits)), source.named(asked.names)
+    limits = resolver.sample_limits(request.preset, request.overrides)
+    source = load_source(request.data, limits).named(request.data.names)
+    held_out = {name: len(getattr(source.splits, name)) for name in source.held_out}
+    return resolver.resolve(request.preset, request.overrides, source.size, held_out), source
 
 
-def positions_of(splits: Splits) -> int:
-    """Tokens of a sample: inputs, SEP and targets."""
-    return splits.input_width + 1 + splits.target_width
+def load_source(spec: DataSpec, limits: SampleLimits) -> Source:
+    if spec.data is None:
+        return _from_task(spec, limits.or_preset())
+    if isinstance(spec.data, TaskData | Splits):
+        return _from_splits(spec.data, limits)
+    paths = [split for split in (spec.data, *spec.held_out.values()) if isinstance(split, str | Path)]
+    if len(paths) == 1 + len(spec.held_out):
+        return _from_file(spec, limits)
+    return _from_python(spec.data, spec.held_out, limits)
 
 
-def numbers_of(splits: Splits, own: Iterable[str]) -> dict[str, Any]:
-    """The size of the data, for `resolve`: training samples, tokens of a sample, samples of the splits of one's own."""
-    return {
-        "train_samples": len(splits.train),
-        "positions": positions_of(splits),
-        "held_out": {name: len(getattr(splits, name)) for name in own},
-    }
-
-
-def reload_source(description: dict[str, Any]) -> Source:
-    """The data of an earlier run. Raises InputError if it is no longer the same."""
-    sizes = SampleSizes(**description["samples"])
-    if "path" in description:
-        if description["path"] == STANDARD_INPUT:
-            raise InputError("the run's data came from standard input and is gone; give it again as a file")
-        own = {name: description[name] for name in HELD_OUT if name in description}
-        reading = ReadOptions(**description.get("reading", {}))
-        source = _from_file(DataSpec(data=description["path"], reading=reading, **own), sizes, again=True)
+def reload_source(path: Path, description: Mapping[str, Any]) -> Source:
+    """The samples of the run in `path`. Raises InputError if they have changed since."""
+    if "kept" in description:
+        source, where = _read_saved(path), str(path / _SAVED)
     else:
-        names = ("task", "length", "hidden_order_seed")
-        source = _from_task(DataSpec(**{name: description[name] for name in names}), sizes)
-    return same_data(source, description, description.get("path") or description.get("task"))
-
-
-def same_data(source: Source, description: dict[str, Any], where: object) -> Source:
-    """The source, if it is what the description is of. Raises InputError if not."""
+        sizes = SampleSizes(**description["samples"])
+        where = str(description.get("path") or description.get("task"))
+        if where == STANDARD_INPUT:
+            raise InputError("the run's data came from standard input and is gone; give it again as a file")
+        if "path" in description:
+            held_out = {name: description[name] for name in HELD_OUT if name in description}
+            reading = ReadOptions(**description.get("reading", {}))
+            source = _from_file(DataSpec(data=where, reading=reading, **held_out), sizes, again=True)
+        else:
+            names = ("task", "length", "hidden_order_seed")
+            source = _from_task(DataSpec(**{name: description[name] for name in names}), sizes)
     if source.description["fingerprint"] != description["fingerprint"]:
         raise InputError(f"{where} has changed since the run: its content is not what the model was trained on")
     return source
 
 
-def split_for_run(
-    dataset: SequenceDataset,
-    sizes: SampleSizes,
-    own: Mapping[str, SequenceDataset] = MappingProxyType({}),
-    *,
-    again: bool = False,
-) -> Splits:
-    """At most as many samples as `sizes` says; of `dataset`, at most a tenth for each split that is not one's `own`.
-
-    With `again`, the sizes are those that an earlier split had in the end. Raises InputError for splits of one's own
-    whose columns have other names.
-    """
-    for name, split in own.items():
-        if dataset.names and split.names and split.names != dataset.names:  # such as a range in a table of another sort
-            raise InputError(f"the {name} samples have {split.names}; expected those of the data: {dataset.names}")
-    held_out = max(1, int(_HELD_OUT_SHARE * len(dataset)))
-    splits = split_dataset(
-        dataset,
-        validation=own["validation"] if "validation" in own else min(sizes.validation, held_out),
-        test=own["test"] if "test" in own else min(sizes.test, held_out),
-        seed=_SPLIT_SEED,
-        count_kept=again,
-    )
-    return cut_to(splits, sizes)
-
-
-def cut_to(splits: Splits, sizes: SampleSizes) -> Splits:
-    """At most as many samples as `sizes` says: random ones for training, whose file may be sorted; else the first."""
-    train = splits.train
-    if sizes.train < len(train):
-        rows = numpy_generator(derive_seed(_SPLIT_SEED, "fewer training samples")).permutation(len(train))
-        train = train.take(np.sort(rows[: sizes.train]))
-    return replace(
-        splits, train=train, validation=splits.validation.head(sizes.validation), test=splits.test.head(sizes.test)
-    )
-
-
-def _from_file(asked: DataSpec, sizes: SampleSizes, *, again: bool = False) -> Source:
-    path = asked.data
-    assert path is not None
-    file = read_file(path, asked.reading)
-    told = data_report(path, file)
-    own, told_of_own = read_own_splits(asked.own_splits, file.dataset, path, asked.reading)
-    splits = split_for_run(file.dataset, sizes, own, again=again)
-    options = own_options([path, *asked.own_splits.values()], asked.reading)
-    description = {
-        "path": _lasting(path),
-        **{name: _lasting(other) for name, other in asked.own_splits.items()},
-        "samples": {"train": len(splits.train), "validation": len(splits.validation), "test": len(splits.test)},
-        "fingerprint": splits.fingerprint(),
-        **({"reading": options} if options else {}),
-    }
-    left_out = f"{splits.dropped} samples left out: their inputs stand in another split"
-    return Source(
-        splits, _label(path), description, told=(*told, *told_of_own, *([left_out] if splits.dropped else []))
-    )
-
-
-def read_own_splits(
-    files: Mapping[str, str | Path], dataset: SequenceDataset, name: str, reading: ReadOptions
-) -> tuple[dict[str, SequenceDataset], list[str]]:
-    """The splits that have files of their own, and lines on each; `name` is what `dataset` is called."""
-    own, told = {}, []
-    for split, path in files.items():
-        file = read_file(path, reading)
-        own[split] = file.dataset
-        told.append(f"{shown_name(str(path))} ({file.format}): {len(file.dataset)} samples for {split}")
-        tokens, samples = unseen_tokens(file.dataset, dataset.vocabulary)
-        if samples:
-            told.append(
-                f"note: {samples} of them hold tokens that stand nowhere in {shown_name(name)}, so that no model can "
-                f"learn them: {shortened_tokens(tokens)}"
-            )
-    return own, told
-
-
-def _lasting(path: str) -> str:
-    """A path that means the same from another directory."""
-    return path if is_no_file(path) else str(Path(path).resolve())
-
-
-def _label(path: str) -> str:
-    """The name of the file without its ending, as a part of a directory's name."""
-    name = Path(shown_name(path).removesuffix(".gz")).stem
-    return re.sub(r"[\s\x00-\x1f\x7f]", "-", name)
-
-
-def _from_task(asked: DataSpec, sizes: SampleSizes) -> Source:
-    assert asked.task is not None
-    task = make_task(asked.task, asked.length)
+def _from_task(spec: DataSpec, sizes: SampleSizes) -> Source:
+    assert spec.task is not None
+    task = make_task(spec.task, spec.length)
     built = task_splits(
         task,
         train=sizes.train,
         validation=sizes.validation,
         test=sizes.test,
-        hidden_order_seed=asked.hidden_order_seed,
+        hidden_order_seed=spec.hidden_order_seed,
     )
     description = {
-        "task": absolute_spec(asked.task),
+        "task": absolute_spec(spec.task),
         "length": str(task.lengths),
-        "hidden_order_seed": asked.hidden_order_seed,
+        "hidden_order_seed": spec.hidden_order_seed,
         "samples": sizes.model_dump(),
         "fingerprint": built.splits.fingerprint(),
     }
+    label, graph = f"{task.name}-L{task.lengths}", built.graph_of_columns()
+    return Source(built.splits, label, description, true_of_column=built.true_of_column, graph=graph, task=task)
+
+
+def _from_file(spec: DataSpec, limits: SampleLimits | SampleSizes, *, again: bool = False) -> Source:
+    path, paths = str(spec.data), {name: str(file) for name, file in spec.held_out.items()}
+    file = read_file(path, spec.reading)
+    remarks = data_report(path, file)
+    held_out, more_remarks = _read_held_out(paths, file.dataset, path, spec.reading)
+    splits = _split(file.dataset, limits, held_out, again=again)
+    options = options_to_save([path, *paths.values()], spec.reading)
+    description = {
+        "path": _lasting(path),
+        **{name: _lasting(other) for name, other in paths.items()},
+        "samples": _sample_counts(splits),
+        "fingerprint": splits.fingerprint(),
+        **({"reading": options} if options else {}),
+    }
+    dropped = [f"{splits.dropped} samples dropped: same input in another split"] if splits.dropped else []
+    return Source(splits, _label(path), description, tuple(paths), remarks=(*remarks, *more_remarks, *dropped))
+
+
+def _from_python(data: SplitLike, held_out: Mapping[str, SplitLike], limits: SampleLimits) -> Source:
+    dataset = _dataset(data, "dataset", _EXPECTED)
+    paths = {name: str(split) for name, split in held_out.items() if isinstance(split, str | Path)}
+    read, _ = _read_held_out(paths, dataset, "the dataset", ReadOptions())
+    read |= {
+        name: _dataset(split, f"{name} split", _EXPECTED_SPLIT) for name, split in held_out.items() if name not in paths
+    }
+    splits = _split(dataset, limits, read)
+    _refuse_empty(splits)
+    return Source(splits, "data", _saved_description(splits), tuple(read))
+
+
+def _from_splits(data: TaskData | Splits, limits: SampleLimits) -> Source:
+    """As many samples of each split as the settings say, or all."""
+    splits = data.splits if isinstance(data, TaskData) else Splits.of(*data.all, data.dropped)
+    _refuse_empty(splits)
+    splits = _cut(splits, limits)
+    if isinstance(data, Splits):
+        return Source(splits, "data", _saved_description(splits), HELD_OUT)
     return Source(
-        built.splits,
-        f"{task.name}-L{task.lengths}",
-        description,
-        built.true_of_column,
-        built.graph_of_columns(),
-        task,
+        splits,
+        f"{data.task.name}-L{data.task.lengths}",
+        _saved_description(splits),
+        HELD_OUT,
+        true_of_column=data.true_of_column,
+        graph=data.graph_of_columns(),
+        task=data.task,
     )
+
+
+def _split(
+    dataset: SequenceDataset,
+    limits: SampleLimits | SampleSizes,
+    held_out: Mapping[str, SequenceDataset] = MappingProxyType({}),
+    *,
+    again: bool = False,
+) -> Splits:
+    """Training, validation and test samples; at most a tenth of the dataset for a split that is not in `held_out`.
+
+    With `again`, the limits are the sizes that an earlier split had in the end. Raises InputError for separate splits
+    whose columns have other names.
+    """
+    for name, split in held_out.items():
+        if dataset.names and split.names and split.names != dataset.names:  # such as a range in a table of another sort
+            raise InputError(f"the {name} samples have {split.names}; expected those of the data: {dataset.names}")
+    most = max(1, int(_HELD_OUT_SHARE * len(dataset)))
+    sizes = limits.or_preset() if isinstance(limits, SampleLimits) else limits
+    splits = split_dataset(
+        dataset,
+        validation=held_out["validation"] if "validation" in held_out else min(sizes.validation, most),
+        test=held_out["test"] if "test" in held_out else min(sizes.test, most),
+        seed=_SPLIT_SEED,
+        count_kept=again,
+    )
+    return _cut(splits, limits)
+
+
+def _cut(splits: Splits, limits: SampleLimits | SampleSizes) -> Splits:
+    """At most as many samples as the limits say: random ones for training (a file may be sorted), else the first."""
+    train = splits.train
+    if limits.train is not None and limits.train < len(train):
+        rows = numpy_generator(derive_seed(_SPLIT_SEED, "fewer training samples")).permutation(len(train))
+        train = train.take(np.sort(rows[: limits.train]))
+    validation, test = (
+        split if limit is None else split.head(limit)
+        for split, limit in ((splits.validation, limits.validation), (splits.test, limits.test))
+    )
+    return replace(splits, train=train, validation=validation, test=test)
+
+
+def _read_held_out(
+    paths: Mapping[str, str], dataset: SequenceDataset, name: str, reading: ReadOptions
+) -> tuple[dict[str, SequenceDataset], list[str]]:
+    """The splits that have files of their own, and remarks on each; `name` is that of `dataset`."""
+    splits, remarks = {}, []
+    for split, path in paths.items():
+        file = read_file(path, reading)
+        splits[split] = file.dataset
+        remarks.append(f"{display_name(path)} ({file.format}): {len(file.dataset)} samples for {split}")
+        tokens, samples = unseen_tokens(file.dataset, dataset.vocabulary)
+        if samples:
+            remarks.append(
+                f"note: {samples} of them hold tokens that do not occur in {display_name(name)}, so that no model can "
+                f"learn them: {token_preview(tokens)}"
+            )
+    return splits, remarks
+
+
+def _dataset(data: Any, name: str, expected: str) -> SequenceDataset:
+    if isinstance(data, SequenceDataset):
+        return data
+    if isinstance(data, str | Path):
+        return read_dataset(data)
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise InputError(f"the {name} is a {type(data).__name__}; expected {expected}")
+    inputs, targets = data
+    for side, rows in (("inputs", inputs), ("targets", targets)):
+        if isinstance(rows, str) or not isinstance(rows, Sequence) or not all(_is_row(row) for row in rows):
+            raise InputError(f"the {side} are not lists of tokens, one for each sample; expected {expected}")
+    if len(inputs) != len(targets):
+        raise InputError(f"there are {len(inputs)} inputs, but {len(targets)} targets")
+    return SequenceDataset.from_sequences(inputs, targets)
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, list | tuple) and all(type(token) in (int, str) for token in row)
+
+
+def _refuse_empty(splits: Splits) -> None:
+    for name, split in zip(_SPLITS, splits.all, strict=True):
+        if not len(split):
+            raise InputError(f"the {name} split holds no samples")
+        empty = np.flatnonzero(split.targets.lengths == 0)
+        if len(empty):
+            raise InputError(f"the target of sample {empty[0]} of the {name} split is empty; expected a token or more")
+
+
+def _read_saved(path: Path) -> Source:
+    """What `Source.save` wrote. Raises InputError where it is missing or damaged."""
+    file = path / _SAVED / "vocabulary.json"
+    try:
+        vocabulary = Vocabulary(tuple(json.loads(file.read_bytes())))
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except (ValueError, TypeError):
+        raise InputError(f"{file} is damaged: expected a JSON list of tokens") from None
+    train, validation, test = (
+        read_jsonl(file.with_name(f"{name}.jsonl")).with_vocabulary(vocabulary) for name in _SPLITS
+    )
+    splits = Splits(train, validation, test)
+    return Source(splits, "data", _saved_description(splits))
+
+
+def _sample_counts(splits: Splits) -> dict[str, int]:
+    return {name: len(split) for name, split in zip(_SPLITS, splits.all, strict=True)}
+
+
+def _saved_description(splits: Splits) -> dict[str, Any]:
+    return {"kept": _SAVED, "samples": _sample_counts(splits), "fingerprint": splits.fingerprint()}
+
+
+def _lasting(path: str) -> str:
+    """A path that means the same from another directory."""
+    return path if is_special_source(path) else str(Path(path).resolve())
+
+
+def _label(path: str) -> str:
+    """The name of the file without its ending, as a part of a directory's name."""
+    name = Path(display_name(path).removesuffix(".gz")).stem
+    return re.sub(r"[\s\x00-\x1f\x7f]", "-", name)
+
+
+def data_report(path: str, file: FileContents) -> tuple[str, ...]:
+    """What a data file holds, in lines for the user. Raises InputError, with all reasons, for data of no use."""
+    findings = check_dataset(file.dataset, file.blank_lines)
+    refusals = [finding.message for finding in findings if finding.prevents]
+    if refusals:
+        raise InputError(f"{display_name(path)}: {'; '.join(refusals)}")
+    return (*summary_lines(path, file.format, summarise_dataset(file.dataset)), *finding_lines(findings))
+
+
+def summary_lines(path: str, format: str, summary: DatasetSummary) -> list[str]:
+    inputs, targets = (token_preview(tokens) for tokens in summary.sample)
+    return [
+        f"{display_name(path)} ({format}): {summary.samples} samples, inputs of {summary.inputs} and targets of "
+        f"{summary.targets} tokens, {summary.vocabulary} different tokens",
+        f"the first one: {inputs} -> {targets}",
+    ]
+
+
+def finding_lines(findings: Sequence[Finding]) -> list[str]:
+    return [f"{'problem' if finding.prevents else 'note'}: {finding.message}" for finding in findings]

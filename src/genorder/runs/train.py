@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.orders import Order
-from genorder.presets import RunConfig
-from genorder.runs.session import Machine, RunSpec, run_spec
-from genorder.runs.source import Source
+from genorder.runs.request import OrderLike, RunRequest, order_of_length
+from genorder.runs.session import RunSpec, run_spec
+from genorder.runs.source import Source, resolve_request
+from genorder.settings import resolve
 from genorder.store import RunDirectory
 from genorder.training import CHECKPOINT_SECONDS, Progress
 
@@ -20,26 +20,22 @@ from genorder.training import CHECKPOINT_SECONDS, Progress
 class TrainRun:
     run: FixedOrderRun
     source: Source
-    place: RunSpec
+    spec: RunSpec
 
 
-def train_run(
-    config: RunConfig, source: Source, order: Order, machine: Machine, *, preset: str, seed: int, out: Path | None
-) -> TrainRun:
-    described = {
-        "verb": "train",
-        "data": source.description,
-        "order": list(order),
-        "preset": preset,
-        "config": config.model_dump(),
-        "seed": seed,
-    }
-    named = {Order.reverse(len(order)): "reverse", Order.forward(len(order)): "forward"}
-    place = run_spec(out, f"train-{source.label}-{named.get(order, 'order')}", described, source, machine)
-    return TrainRun(FixedOrderRun(source.splits, order, config, seed, machine.device), source, place)
+def plan_train(request: RunRequest, order: OrderLike | str, *, steps: int | None = None) -> TrainRun:
+    """Raises InputError for what cannot be run."""
+    request = request.with_settings(*([] if steps is None else [f"training.steps={steps}"]))
+    config, source = resolve_request(request, resolve)
+    order = order_of_length(order, source.length)
+    described = {"verb": "train", "order": list(order), "config": config.model_dump()}
+    names = {Order.reverse(len(order)): "reverse", Order.forward(len(order)): "forward"}
+    spec = run_spec(request, source, "train", described, names.get(order, "order"))
+    run = FixedOrderRun(source.splits, order, config, request.seed, request.machine.device)
+    return TrainRun(run, source, spec)
 
 
-def train_in(
+def run_train(
     directory: RunDirectory,
     run: TrainRun,
     *,
@@ -47,11 +43,13 @@ def train_in(
     on_progress: Callable[[Progress], None] | None = None,
     stop: StopRequest | None = None,
 ) -> dict[str, Any]:
-    def tell(progress: Progress) -> None:
+    def report(progress: Progress) -> None:
         if on_progress:
             on_progress(progress)
         directory.write_progress({"stage": "train", **vars(progress)})
 
-    result = train_and_evaluate(run.run, directory, checkpoint_seconds=checkpoint_seconds, on_progress=tell, stop=stop)
+    result = train_and_evaluate(
+        run.run, directory, checkpoint_seconds=checkpoint_seconds, on_progress=report, stop=stop
+    )
     about = run.source.about_order(run.run.order)
-    return {**result, **about, "seed": run.run.seed, "run_dir": str(directory.path)}
+    return {**result.to_dict(), **about, "seed": run.run.seed, "run_dir": str(directory.path)}

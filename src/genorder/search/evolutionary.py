@@ -1,9 +1,9 @@
 """The paper's evolutionary baseline: tournaments, partially mapped crossover, swaps and elitism."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, final, get_args
 
 import numpy as np
 
@@ -13,28 +13,27 @@ from genorder.profiling import Profile
 from genorder.race import Race, RaceConfig, Recipe
 from genorder.search.base import PlannedRun, Proposal, Search, SearchProblem, SearchResult, Stage, proposals_of
 from genorder.search.initial_pool import check_initial_pool, initial_pool
-from genorder.search.pmx import partially_mapped
 from genorder.seeding import derive_seed, numpy_generator
 from genorder.store import fingerprint
 
 Fitness = Literal["mixture", "separate"]
 
 DEFAULT_POPULATION: dict[Fitness, int] = {
-    "mixture": 1_440,  # 2 x 6!, as many candidates per run as the global-local search has at depth 6
-    "separate": 16,  # each costs a training
+    "mixture": 1_440,  # 2 x 6!, the candidates per run of the global-local search at depth 6
+    "separate": 16,  # each of them is trained
 }
 DEFAULT_GENERATIONS = 14
 _REPORTED = 20  # individuals of a generation in its summary
-_PAIRS_PER_CHILD = 10  # bred before the places left open by duplicates go to fresh random orders
+_PAIRS_PER_CHILD = 10  # pairs of parents per place; places that duplicates still leave open go to random orders
 
 
 @final
 @dataclass(frozen=True)
 class Evolutionary(Search):
-    """`fitness` is how a generation is scored.
+    """With `fitness` "mixture", one profiling run on their mixture scores all individuals of a generation.
 
-    "mixture" scores all individuals after one profiling run on their mixture; "separate" trains a fresh model on each
-    for `separate_steps` steps, as the paper does. Either way a generation is one run of the budget.
+    With "separate", a new model is trained on each for `separate_steps` steps, as in the paper. In both cases a
+    generation is one run of the budget.
     """
 
     name: ClassVar[str] = "evolutionary"
@@ -95,7 +94,7 @@ class Evolutionary(Search):
         return math.ceil(self.elite_share * size)
 
     def _first_generation(self, problem: SearchProblem) -> list[Order]:
-        """The initial pool; where it holds fewer orders than the population, random ones beside it."""
+        """The initial pool, filled up with random orders to the size of the population."""
         size, rng = self._size(problem), _generator(problem, 1)
         pool = deduplicated(initial_pool(self.init, size, problem.source, rng, problem.constraints))
         return _filled(pool, Order.forward(problem.length), size, rng, problem.constraints.repaired)
@@ -117,19 +116,19 @@ class Evolutionary(Search):
             "steps": self.separate_steps,
         }
 
-        def work() -> dict[str, Any]:
-            # One seed for all generations: losses stay comparable, and elites are found in the journal.
+        def work() -> Mapping[str, object]:
+            # With one seed for all generations, losses stay comparable and the journal already holds the elites.
             seed = derive_seed(problem.seed, "evolution fitness")
             with Race(
                 problem.train, problem.validation, recipe, config,
-                seed=seed, folder=problem.folder, journal=problem.journal, stop=problem.stop,
+                seed=seed, folder=problem.checkpoints, journal=problem.journal, stop=problem.stop,
             ) as race:  # fmt: skip
                 result = race.run(population, rungs_end=[self.separate_steps])
                 race.forget()
             return Profile(
                 orders=[contestant.order for contestant in result.contestants],
                 losses=np.array([contestant.loss for contestant in result.contestants]),
-                errors=np.array([contestant.rungs[-1].error for contestant in result.contestants]),
+                errors=np.array([contestant.rungs[-1].standard_error for contestant in result.contestants]),
                 tied=np.array([contestant.tied_with_best for contestant in result.contestants]),
                 samples=np.full(len(population), len(problem.validation.target_lengths_N)),
             ).to_dict()
@@ -159,10 +158,10 @@ def next_generation(
     rng: np.random.Generator,
     repaired: Callable[[Order], Order] = lambda order: order,
 ) -> list[Order]:
-    """As many different orders as `ranked`, which are different too, and from best to worst.
+    """As many different orders as in `ranked`, which are different and sorted from best to worst.
 
-    The elites come first, unchanged. `repaired` makes of a child one that is allowed; as far as it does so too,
-    renaming the target columns of all parents renames all children alike.
+    The elites come first, unchanged. `repaired` turns a child into an allowed one. Renaming the target columns of all
+    parents renames all children alike, if that holds for `repaired` too.
     """
     size = len(ranked)
     found = dict.fromkeys(ranked[: settings.elites(size)])
@@ -176,7 +175,7 @@ def next_generation(
 
 
 def _children(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Generator) -> list[Order]:
-    # Best first, so the winner of a tournament is the one of the lowest place.
+    # The parents are sorted, so the lowest place wins a tournament.
     places = rng.integers(len(ranked), size=(2, settings.tournament)).min(axis=1)
     first, second = (ranked[place] for place in places.tolist())
     children = [first, second]
@@ -184,6 +183,26 @@ def _children(ranked: Sequence[Order], settings: Evolutionary, rng: np.random.Ge
         start, stop = sorted(rng.choice(len(first) + 1, size=2, replace=False).tolist())
         children = [partially_mapped(first, second, start, stop), partially_mapped(second, first, start, stop)]
     return [_swapped(child, rng) if rng.random() < settings.mutation_probability else child for child in children]
+
+
+def partially_mapped(first: Order, second: Order, start: int, stop: int) -> Order:
+    """Partially mapped crossover (Goldberg and Lingle, 1985): steps start..stop-1 of `first`, other steps of `second`.
+
+    An index of `second` that the segment already holds is replaced by the index of `second` at the same step of the
+    segment, repeatedly until it is free. Indices are only compared for equality, so renaming the target columns renames
+    the child.
+    """
+    segment = first.indices[start:stop]
+    replacement = dict(zip(segment, second.indices[start:stop], strict=True))
+
+    def free(index: int) -> int:
+        while index in replacement:
+            index = replacement[index]
+        return index
+
+    before = (free(index) for index in second.indices[:start])
+    after = (free(index) for index in second.indices[stop:])
+    return Order((*before, *segment, *after))
 
 
 def _swapped(order: Order, rng: np.random.Generator) -> Order:
@@ -198,9 +217,9 @@ def _swapped(order: Order, rng: np.random.Generator) -> Order:
 def _filled(
     orders: list[Order], names: Order, size: int, rng: np.random.Generator, repaired: Callable[[Order], Order]
 ) -> list[Order]:
-    """The orders, then random ones up to `size`: shuffles of the steps of `names`, repaired.
+    """The orders, then repaired shuffles of the steps of `names`, up to `size` orders in total.
 
-    Repaired shuffles coincide: then more are drawn, as long as new ones turn up.
+    Repaired shuffles may coincide; then more are drawn as long as new ones come up.
     """
     if len(orders) == size:
         return orders

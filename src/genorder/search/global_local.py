@@ -1,11 +1,18 @@
-"""The paper's search: block permutations of ever more blocks, then refinement within ever larger blocks."""
+"""The paper's search: permutations of ever more blocks, then refinement within and between ever larger blocks.
 
+The functions on blocks give orders over steps: compose a parent with them.
+"""
+
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, final
 
+import numpy as np
+
 from genorder.errors import InputError
-from genorder.orders import Order
+from genorder.orders import Order, deduplicated, distinct_orders
 from genorder.profiling import Profile
 from genorder.search.base import (
     MOST_PROPOSALS,
@@ -16,16 +23,10 @@ from genorder.search.base import (
     SearchResult,
     proposals_of,
 )
-from genorder.search.blocks import (
-    block_family,
-    sized_blocks,
-    some_block_arrangements,
-    some_inner_arrangements,
-)
 from genorder.search.initial_pool import check_initial_pool, initial_pool
 from genorder.seeding import derive_seed, numpy_generator
 
-CANDIDATE_LIMIT = 20_000  # of one profiling run, unless the budget allows more
+CANDIDATE_LIMIT = 20_000  # of one profiling run, unless the budget has another limit
 
 
 @final
@@ -38,7 +39,7 @@ class GlobalLocal(Search):
     depth: int = 6
     init: str = "random"
     local: bool = True
-    local_candidates: int = 720  # of one run of the local stage; above it a random sample is profiled
+    local_candidates: int = 720  # the most in one run of the local stage; a random sample if there are more
 
     def __post_init__(self) -> None:
         if self.depth < 1:
@@ -102,7 +103,7 @@ class GlobalLocal(Search):
         return found
 
     def _local_run(self, problem: SearchProblem, parent: Order, size: int, kind: str) -> Profile | None:
-        """None where the constraints leave nothing to change."""
+        """The profile of one run of the local stage; None if the constraints leave nothing to change."""
         name = f"local {size} {kind}"
         rng = numpy_generator(derive_seed(problem.seed, name))
         blocks = sized_blocks(problem.length, size)
@@ -123,3 +124,67 @@ class GlobalLocal(Search):
 
     def _most_local(self, problem: SearchProblem) -> int:
         return min(self.local_candidates, problem.budget.candidates or self.local_candidates)
+
+
+def even_blocks(length: int, count: int) -> list[list[int]]:
+    """The steps in `count` blocks; the first ones are longer by one if `count` does not divide the length."""
+    return [part.tolist() for part in np.array_split(np.arange(length), count)]
+
+
+def sized_blocks(length: int, size: int) -> list[list[int]]:
+    """The steps in blocks of `size`; the last block may be shorter."""
+    return [list(range(start, min(start + size, length))) for start in range(0, length, size)]
+
+
+def block_arrangements(blocks: Sequence[Sequence[int]], fixed: int = 0) -> Iterator[Order]:
+    """Every sequence of the blocks, the unchanged one first; the last `fixed` blocks stay at the end."""
+    moving, staying = blocks[: len(blocks) - fixed], blocks[len(blocks) - fixed :]
+    for arranged in itertools.permutations(moving):
+        yield Order.of(itertools.chain(*arranged, *staying))
+
+
+def block_family(parents: Sequence[Order], count: int) -> list[Order]:
+    """The candidates of one run of the global stage: every arrangement of each parent's blocks, and its reversal."""
+    length = len(parents[0])
+    arrangements = list(block_arrangements(even_blocks(length, count)))
+    reversal = Order.reverse(length)
+    return deduplicated(
+        order
+        for parent in parents
+        for arranged in (parent.compose(arrangement) for arrangement in arrangements)
+        for order in (arranged, arranged.compose(reversal))
+    )
+
+
+def some_block_arrangements(
+    blocks: Sequence[Sequence[int]], fixed: int, count: int, rng: np.random.Generator
+) -> list[Order]:
+    """All block arrangements, or `count` of them if there are more: the unchanged one and a random sample."""
+    moving, staying = blocks[: len(blocks) - fixed], blocks[len(blocks) - fixed :]
+    if math.factorial(len(moving)) <= count:
+        return list(block_arrangements(blocks, fixed))
+
+    def draw() -> list[Order]:
+        shuffled = [moving[index] for index in rng.permutation(len(moving)).tolist()]
+        return [Order.of(itertools.chain(*shuffled, *staying))]
+
+    return distinct_orders(draw, count, first=[Order.of(itertools.chain(*blocks))])
+
+
+def some_inner_arrangements(blocks: Sequence[Sequence[int]], count: int, rng: np.random.Generator) -> list[Order]:
+    """Every order of the steps within one block at a time, the unchanged one first; or `count` of them at random."""
+    unchanged = Order.of(itertools.chain(*blocks))
+    if sum(math.factorial(len(block)) for block in blocks) <= count:
+        found = [
+            Order.of(itertools.chain(*blocks[:number], inner, *blocks[number + 1 :]))
+            for number, block in enumerate(blocks)
+            for inner in itertools.permutations(block)
+        ]
+        return deduplicated([unchanged, *found])
+
+    def draw() -> list[Order]:
+        number = int(rng.integers(len(blocks)))
+        inner = rng.permutation(blocks[number]).tolist()
+        return [Order.of(itertools.chain(*blocks[:number], inner, *blocks[number + 1 :]))]
+
+    return distinct_orders(draw, count, first=[unchanged])

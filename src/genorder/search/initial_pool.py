@@ -1,4 +1,4 @@
-"""The orders that a search starts from: without the right one, which it has to find."""
+"""The orders that a search starts from. Priors around the reference order leave out the reference itself."""
 
 from pathlib import Path
 
@@ -28,12 +28,12 @@ def initial_pool(
     rng: np.random.Generator,
     constraints: Constraints | None = None,
 ) -> list[Order]:
-    """At most `count` orders: of a named kind, or those of a JSON file.
+    """At most `count` orders: a named pool, or the orders of a JSON file.
 
     `sort` and `block` are priors around the reference order (`P_s-` and `P_b-` of the paper): snapshots of a sort
-    towards its reverse, and its blocks of five shuffled, the reference itself left out. With constraints,
-    a named kind is repaired to meet them, and of a file those orders are taken that do. Raises InputError for a pool
-    that this data cannot have.
+    towards its reverse, and its blocks of five shuffled, without the reference itself. Under constraints, the orders
+    of a named pool are repaired, and the forbidden orders of a file are left out. Raises InputError for a pool that
+    this data cannot have.
     """
     constraints = constraints or Constraints()
     check_initial_pool(spec, source, constraints)
@@ -57,17 +57,18 @@ def _of_file(spec: str, source: CandidateSource, constraints: Constraints) -> li
 def _named(spec: str, count: int, source: CandidateSource, rng: np.random.Generator) -> list[Order]:
     if spec == "sort":
         pool = sort_orders(source.reference, count, rng, towards_reverse=True)
-        # A start that is sorted the wrong way round is the reference: likely where there are few orders.
+        # A sort may start at the reference itself, which is likely if there are few orders.
         return [order for order in pool if order != source.reference] or pool
     if spec == "block":
         return block_orders(source.reference, count, rng, with_reference=False)
     if spec == "topo" and source.graph is not None:
         return topological_sorts(source.graph, count, rng)
-    assert source.variables is not None  # what a pool needs was checked before
+    assert source.variables is not None  # checked before
     return within_time_orders(source.reference, source.variables)[:count]
 
 
 def check_initial_pool(spec: str, source: CandidateSource, constraints: Constraints | None = None) -> None:
+    """Raises InputError for a pool that this data cannot have."""
     if spec in NAMED_POOLS:
         if spec == "topo" and source.graph is None:
             raise InputError("initial pool topo needs a dependency graph, which only built-in tasks have")

@@ -1,33 +1,34 @@
 """From a dependency graph to a few topological sorts that are worth a race.
 
-All of them have the same cost, but a Transformer learns some sooner. Their **learnability score** is
+All of them have the same cost, but a Transformer learns some of them sooner. Their **learnability score** is
 
-    (targets that stand next to a parent) - 3 x (different patterns of offsets to the parents)
+    (targets adjacent to a parent) - 3 x (different patterns of offsets to the parents)
 
-The token right before needs no search. A pattern of offsets, such as "1 and 4 steps back", is learnt once for all
-targets that have it. The sorts that are scored: the order at hand; generation by generation; each target next to its
-latest parent; and random ones that prefer offsets which they have used before.
+A token right before the target is easy to find. A pattern of offsets, such as "1 and 4 steps back", is learned once for
+all targets that have it. The scored sorts are: the given order; generation by generation; each target next to its
+latest parent; and random sorts that prefer offsets which they have used before, every other one also those of the best
+sort so far.
 
 Constraints are kept. An edge that they forbid is left out.
 """
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import cycle
 from typing import final
 
 import networkx
 import numpy as np
 
-from genorder.orders import Constraints, Order, deduplicated
+from genorder.orders import Constraints, Order, deduplicated, topological_sort
 from genorder.training import ProgressReporter
 
-_PATTERN_PRICE = 3  # targets next to a parent that one pattern less is worth
-_MOST_CHOICES = 300_000  # between targets that may come next, in all random sorts together: about a second
-_MOST_REPEATS = 50  # random sorts, one after the other, that have come before: few are left
+_PATTERN_PRICE = 3  # adjacent targets that one pattern less is worth
+_MOST_CHOICES = 300_000  # choices between available targets, in all random sorts together: about a second
+_MOST_REPEATS = 50  # successive random sorts without a new one, after which few are left
 _TEMPERATURES = (0.0, 0.3, 0.6, 1.0, 1.5)  # of the random choices
-_KNOWN_PATTERN, _ADJACENT, _DISTANCE = 2.0, 1.0, -0.1  # what makes a target likely to be chosen next
+_KNOWN_PATTERN, _ADJACENT, _DISTANCE = 2.0, 1.0, -0.1  # weights in the preference for the next target
 
 
 def linearise(
@@ -40,8 +41,10 @@ def linearise(
     after: Sequence[Collection[int]] | None = None,
     report: ProgressReporter | None = None,
 ) -> list[Order]:
-    """At most so many sorts, of the highest learnability score first. The `parents` of each target, and others that it
-    comes `after`, come before it in the order, as far as the constraints allow.
+    """At most `most` sorts, the highest learnability score first.
+
+    In the given order, the `parents` of each target and the targets in its `after` precede it. So they do in the
+    sorts, as far as the constraints allow it.
     """
     before = [{*read, *others} for read, others in zip(parents, after, strict=True)] if after else parents
     graph = _UnitGraph(before, order, constraints)
@@ -51,15 +54,20 @@ def linearise(
 
 
 def learnability(order: Order, parents: Sequence[Collection[int]]) -> int:
-    """The score; see the module."""
-    step = order.inverse()
-    offsets = [tuple(sorted(step[t] - step[p] for p in parents[t])) for t in order if parents[t]]
-    return sum(1 in pattern for pattern in offsets) - _PATTERN_PRICE * len(set(offsets))
+    """The learnability score; see the module."""
+    return _scored(list(order), parents)[0]
+
+
+def _scored(sort: Sequence[int], parents: Sequence[Collection[int]]) -> tuple[int, Counter[tuple[int, ...]]]:
+    """The learnability score, and how many targets have each pattern of offsets."""
+    step = {target: number for number, target in enumerate(sort)}
+    patterns = Counter(tuple(sorted(step[t] - step[p] for p in parents[t])) for t in sort if parents[t])
+    return sum(count for pattern, count in patterns.items() if 1 in pattern) - _PATTERN_PRICE * len(patterns), patterns
 
 
 @final
 class _UnitGraph:
-    """The graph of the blocks that move as one, numbered by where the order at hand emits them, if it may."""
+    """The graph of the blocks that move as one, numbered by their place in the given order as far as it is allowed."""
 
     def __init__(self, before: Sequence[Collection[int]], order: Order, constraints: Constraints) -> None:
         self._units = constraints.units(len(order))
@@ -76,6 +84,7 @@ class _UnitGraph:
         self._unit_at = list(networkx.lexicographical_topological_sort(graph, key=lambda unit: step[free[unit][0]]))
         self._graph = networkx.relabel_nodes(graph, {unit: number for number, unit in enumerate(self._unit_at)})
         self._parents = [sorted(self._graph.predecessors(number)) for number in range(len(free))]
+        self._children = [list(self._graph.successors(number)) for number in range(len(free))]
 
     def to_order(self, numbers: Sequence[int]) -> Order:
         emitted = [target for number in numbers for target in self._units.free[self._unit_at[number]]]
@@ -88,65 +97,63 @@ class _UnitGraph:
         return [number for each in networkx.topological_generations(self._graph) for number in sorted(each)]
 
     def by_parents(self) -> list[int]:
-        """Each next to its latest parent, if that is possible."""
+        """Each block next to its latest parent, if that is possible."""
         step_of: dict[int, int] = {}
 
-        def choose(ready: list[int]) -> int:
-            chosen = min(ready, key=lambda n: (-max((step_of[p] for p in self._parents[n]), default=-1), n))
-            step_of[chosen] = len(step_of)
-            return chosen
+        def distance(number: int) -> tuple[int, int]:
+            return -max((step_of[parent] for parent in self._parents[number]), default=-1), number
 
-        return self._sorted(choose)
+        def choose(available: list[int]) -> int:
+            chosen = min(available, key=distance)
+            step_of[chosen] = len(step_of)
+            return available.index(chosen)
+
+        return list(topological_sort(self._children, choose))
 
     def random_sorts(self, rng: np.random.Generator, report: ProgressReporter | None) -> list[list[int]]:
-        """Until there were many choices, or for long no sort was new."""
+        """Random sorts without duplicates, until many choices were made or no new sort has come up for long."""
         sorts: dict[tuple[int, ...], None] = {}
-        temperatures, choices, repeats = cycle(_TEMPERATURES), 0, 0
+        temperatures, starts, choices, repeats = cycle(_TEMPERATURES), cycle((False, True)), 0, 0
+        best_score, best_patterns = -math.inf, Counter[tuple[int, ...]]()
         while choices < _MOST_CHOICES and repeats < _MOST_REPEATS:
-            sort, made = self._random_sort(rng, next(temperatures))
-            repeats = repeats + 1 if tuple(sort) in sorts else 0
-            sorts[tuple(sort)] = None
+            known = best_patterns if next(starts) else Counter[tuple[int, ...]]()
+            sort, made = self._random_sort(rng, next(temperatures), known)
+            if tuple(sort) in sorts:
+                repeats += 1
+            else:
+                repeats, sorts[tuple(sort)] = 0, None
+                score, patterns = _scored(sort, self._parents)
+                if score > best_score:
+                    best_score, best_patterns = score, patterns
             choices += made
             if report:
                 report("sorting the graph", min(choices, _MOST_CHOICES), _MOST_CHOICES)
         return [list(sort) for sort in sorts]
 
-    def _random_sort(self, rng: np.random.Generator, temperature: float) -> tuple[list[int], int]:
-        """One sort, and how many targets were chosen from."""
-        seen: Counter[tuple[int, ...]] = Counter()
+    def _random_sort(
+        self, rng: np.random.Generator, temperature: float, known: Counter[tuple[int, ...]]
+    ) -> tuple[list[int], int]:
+        """One sort, and the number of blocks that its choices were made from."""
+        seen = known.copy()
         step_of: dict[int, int] = {}
         choices = 0
 
-        def choose(ready: list[int]) -> int:
+        def choose(available: list[int]) -> int:
             nonlocal choices
-            choices += len(ready)
+            choices += len(available)
             step = len(step_of)
-            patterns = [tuple(sorted(step - step_of[p] for p in self._parents[n])) for n in ready]
-            chance = rng.gumbel(size=len(ready)) * temperature
-            likings = [_liking(pattern, seen[pattern]) + chance[i] for i, pattern in enumerate(patterns)]
-            index = max(range(len(ready)), key=likings.__getitem__)
+            patterns = [tuple(sorted(step - step_of[p] for p in self._parents[n])) for n in available]
+            chance = rng.gumbel(size=len(available)) * temperature
+            preferences = [_preference(pattern, seen[pattern]) + chance[i] for i, pattern in enumerate(patterns)]
+            index = max(range(len(available)), key=preferences.__getitem__)
             seen[patterns[index]] += 1
-            step_of[ready[index]] = step
-            return ready[index]
+            step_of[available[index]] = step
+            return index
 
-        return self._sorted(choose), choices
-
-    def _sorted(self, choose: Callable[[list[int]], int]) -> list[int]:
-        missing = [len(parents) for parents in self._parents]
-        ready = [number for number, count in enumerate(missing) if not count]
-        emitted: list[int] = []
-        while ready:
-            chosen = choose(ready)
-            ready.remove(chosen)
-            emitted.append(chosen)
-            for child in self._graph.successors(chosen):
-                missing[child] -= 1
-                if not missing[child]:
-                    ready.append(child)
-        return emitted
+        return list(topological_sort(self._children, choose)), choices
 
 
-def _liking(pattern: tuple[int, ...], times: int) -> float:
-    """Of a target with such offsets to its parents, which have been seen so many times."""
+def _preference(pattern: tuple[int, ...], times: int) -> float:
+    """The preference for a target with these offsets to its parents, which the sort has used `times` times before."""
     distance = sum(pattern) / max(1, len(pattern))
     return _KNOWN_PATTERN * math.log1p(times) + _ADJACENT * (1 in pattern) + _DISTANCE * distance

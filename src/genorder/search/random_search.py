@@ -1,4 +1,4 @@
-"""The baseline of equal cost: as many profiling runs, of orders that owe nothing to one another."""
+"""The baseline of equal cost: the same number of profiling runs, of independent random orders."""
 
 import math
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ _LAST = "random last"
 @final
 @dataclass(frozen=True)
 class RandomSearch(Search):
-    """All runs but the last profile fresh orders; their winners meet in the last, which decides.
+    """All runs but the last profile new orders; the last run profiles their winners.
 
-    Losses of different runs are those of different models, so winners cannot be compared without it.
+    Losses of different runs are those of different models, so the winners cannot be compared without the last run.
     """
 
     name: ClassVar[str] = "random"
 
     runs: int | None = None  # None: those of the budget, or else DEFAULT_RUNS
-    candidates: int = 1_440  # per run: 2 x 6!, as many as the global-local search has at depth 6
+    candidates: int = 1_440  # per run: 2 x 6!, as in the global-local search at depth 6
     init: str = "random"
 
     def __post_init__(self) -> None:
@@ -46,7 +46,7 @@ class RandomSearch(Search):
             return []
         groups = _groups(pool, candidates)
         runs = [PlannedRun(_name(number), len(group), steps) for number, group in enumerate(groups, start=1)]
-        # How many tie is not known before, so as many as may take part.
+        # The number of ties is not known yet, so the plan holds the most candidates that may take part.
         last = PlannedRun(_LAST, problem.count_orders(candidates), steps)
         return [*runs, last] if self._has_last_run(problem, pool) else runs
 
@@ -61,20 +61,20 @@ class RandomSearch(Search):
             found = problem.profile(_name(number), group, keep=2 if has_last_run else 1)
             survivors.append(_survivors(found))
         if has_last_run:
-            # All winners before the second of any run, and so on, in case there is no room for all.
+            # All winners, then the second of each run, and so on: there may not be room for all.
             by_place = [order for places in zip_longest(*survivors) for order in places if order is not None]
             found = problem.profile(_LAST, by_place[:candidates])
         return SearchResult(proposals_of(found), problem.stages)
 
     def _pool(self, problem: SearchProblem) -> list[Order]:
-        """The orders of all runs but the last, no order twice; fewer where the initial pool has no more."""
+        """The orders of all runs but the last, without duplicates; fewer if the initial pool has no more."""
         candidates = self._candidates(problem)
         runs = min(max(1, self._runs(problem) - 1), candidates)  # the last run must have room for all winners
         rng = numpy_generator(derive_seed(problem.seed, "initial pool"))
         return deduplicated(initial_pool(self.init, runs * candidates, problem.source, rng, problem.constraints))
 
     def _has_last_run(self, problem: SearchProblem, pool: list[Order]) -> bool:
-        """Not where a single run has all there is."""
+        """Whether there is a last run; not if a single run has all orders."""
         return self._runs(problem) > 1 and len(pool) >= self._candidates(problem)
 
     def _runs(self, problem: SearchProblem) -> int:
@@ -87,13 +87,13 @@ class RandomSearch(Search):
 
 
 def _groups(pool: list[Order], candidates: int) -> list[list[Order]]:
-    """Of one size, or one apart, and none above `candidates`."""
+    """The pool in groups of at most `candidates` orders, whose sizes differ by at most one."""
     runs = math.ceil(len(pool) / candidates)
     return [pool[number::runs] for number in range(runs)]
 
 
 def _survivors(found: Profile) -> list[Order]:
-    """The best two, best first, then the other ties of the best."""
+    """The best two, then all others that are tied with the best."""
     ranking = found.ranking.tolist()
     return [found.orders[index] for place, index in enumerate(ranking) if place < 2 or found.tied[index]]
 

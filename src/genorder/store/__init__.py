@@ -1,4 +1,4 @@
-"""What a run keeps on disk, so that no crash loses finished work and the same command continues it."""
+"""The files of a run, written so that no crash loses finished work and the same command continues the run."""
 
 from genorder.store.atomic import (
     ensure_writable_directory,
@@ -6,11 +6,17 @@ from genorder.store.atomic import (
     write_bytes_atomic,
     write_json_atomic,
 )
-from genorder.store.differences import config_differences
-from genorder.store.fingerprint import fingerprint, fingerprint_arrays, sha256_bytes, sha256_file, to_plain
-from genorder.store.holder import Holder
+from genorder.store.fingerprint import (
+    JsonObject,
+    config_differences,
+    fingerprint,
+    fingerprint_arrays,
+    sha256_bytes,
+    sha256_file,
+    to_plain,
+)
 from genorder.store.journal import FinishedJob, Journal
-from genorder.store.lock import RunLock, lock_holder
+from genorder.store.lock import LockHolder, LockState, RunLock, lock_state
 from genorder.store.run_directory import (
     RunDirectory,
     RunStatus,
@@ -23,8 +29,10 @@ from genorder.store.run_directory import (
 
 __all__ = [
     "FinishedJob",
-    "Holder",
     "Journal",
+    "JsonObject",
+    "LockHolder",
+    "LockState",
     "RunDirectory",
     "RunLock",
     "RunStatus",
@@ -32,7 +40,7 @@ __all__ = [
     "ensure_writable_directory",
     "fingerprint",
     "fingerprint_arrays",
-    "lock_holder",
+    "lock_state",
     "read_config",
     "read_progress",
     "read_status",

@@ -1,24 +1,28 @@
-"""Sources of samples whose computation is known. Importing this package registers the built-in tasks."""
+"""Tasks: sources of samples with known dependencies. Importing this package registers the built-in tasks."""
 
-from genorder.tasks.addition import AdditionTask
-from genorder.tasks.base import Drawn, DrawnInputs, Lengths, Task
+from genorder.tasks.arithmetic import AdditionTask, MultiplicationTask, UnequalMultiplicationTask
+from genorder.tasks.base import DrawnInputs, DrawnSamples, Lengths, Split, Task
 from genorder.tasks.delay import DelayNetwork, DelayTask, Update
-from genorder.tasks.hidden import hidden_order, hide, unhide_order
-from genorder.tasks.index import IndexTask
-from genorder.tasks.linked_list import LinkedListTask
-from genorder.tasks.multiplication import MultiplicationTask, UnequalMultiplicationTask
-from genorder.tasks.partition import Split
+from genorder.tasks.pointers import IndexTask, LinkedListTask
 from genorder.tasks.random_program import RandomProgramTask
 from genorder.tasks.recurrence import RecurrenceTask
 from genorder.tasks.registry import TaskSummary, make_task, register_task, task_names, task_summaries
-from genorder.tasks.splits import TaskData, stored_columns, task_dataset, task_splits
+from genorder.tasks.splits import (
+    TaskData,
+    hidden_order,
+    hide_order,
+    stored_columns,
+    task_dataset,
+    task_splits,
+    unhide_order,
+)
 
 __all__ = [
     "AdditionTask",
     "DelayNetwork",
     "DelayTask",
-    "Drawn",
     "DrawnInputs",
+    "DrawnSamples",
     "IndexTask",
     "Lengths",
     "LinkedListTask",
@@ -32,7 +36,7 @@ __all__ = [
     "UnequalMultiplicationTask",
     "Update",
     "hidden_order",
-    "hide",
+    "hide_order",
     "make_task",
     "register_task",
     "stored_columns",

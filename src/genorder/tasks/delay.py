@@ -1,9 +1,8 @@
 """Delay networks: four coupled variables whose next state depends on the last two.
 
-The state is s(t) = (a, b, c, d)(t). X = s(1), s(2), each value uniform in -25..25; Y = s(3), ..., s(T), time
-by time, so L = 4 (T - 2). Each network is one definition: per variable, what it reads and the rule that
-maps just those values to the next one. The dependency graph comes from the same declaration, and the rule
-gets nothing else, so the two cannot disagree.
+The state is s(t) = (a, b, c, d)(t). X = s(1), s(2), each value uniform in -25..25; Y = s(3), ..., s(T), time step by
+time step, so L = 4 (T - 2). A network declares for each variable which values it reads, and the rule that maps exactly
+these values to the next one. The dependency graph comes from the same declaration, so rule and graph cannot disagree.
 """
 
 import math
@@ -16,14 +15,13 @@ import numpy as np
 
 from genorder.errors import InputError
 from genorder.orders import DependencyGraph, Order
-from genorder.tasks.base import DrawnInputs, Lengths, Task
-from genorder.tasks.partition import IntArray, Split, within
+from genorder.tasks.base import DrawnInputs, IntArray, Lengths, Split, Task, within
 from genorder.tasks.registry import register_task
 
 OBSERVED = "abcd"
-GIVEN_TIMES = 2  # s(1) and s(2) are the input
+INPUT_TIMES = 2  # s(1) and s(2) are the input
 _BOUND = 25
-# Beyond this the numbers stop being tokens of any use, and squares of them would soon leave 64 bits.
+# Larger numbers are useless as tokens, and their squares would soon exceed 64 bits.
 _LARGEST_VALUE = 2**31 - 1
 
 
@@ -40,9 +38,9 @@ class Update:
 @final
 @dataclass(frozen=True)
 class DelayNetwork:
-    """Updates in the order in which one time step evaluates them.
+    """Updates in the order of their evaluation within a time step.
 
-    Variables other than a, b, c, d are latent: 0 at the given times, and never shown.
+    Variables other than a, b, c, d are latent: 0 at the times in X, and not part of the samples.
     """
 
     updates: tuple[Update, ...]
@@ -74,17 +72,17 @@ class DelayTask(Task):
             raise InputError(f"task {self.name} needs multiples of 4 as lengths, received {self.lengths}")
 
     def draw_inputs(self, samples: int, split: Split, rng: np.random.Generator) -> DrawnInputs:
-        width = GIVEN_TIMES * len(OBSERVED)
+        width = INPUT_TIMES * len(OBSERVED)
         inputs = rng.integers(-_BOUND, _BOUND, size=(samples, width), endpoint=True)
         return DrawnInputs(inputs, np.full(samples, width, dtype=np.int64), self.lengths.draw(samples, rng))
 
     def solve(self, inputs: IntArray, target_lengths: IntArray) -> IntArray:
         history = {
-            name: [inputs[:, time * len(OBSERVED) + index] for time in range(GIVEN_TIMES)]
+            name: [inputs[:, time * len(OBSERVED) + index] for time in range(INPUT_TIMES)]
             for index, name in enumerate(OBSERVED)
         }
         for latent in self.network.variables[len(OBSERVED) :]:
-            history[latent] = [np.zeros(len(inputs), dtype=np.int64)] * GIVEN_TIMES
+            history[latent] = [np.zeros(len(inputs), dtype=np.int64)] * INPUT_TIMES
         columns: list[IntArray] = []
         for _ in range(self.longest // len(OBSERVED)):
             self.network.advance(history)
@@ -101,11 +99,11 @@ class DelayTask(Task):
         return len(OBSERVED)
 
     def hand_designed_orders(self) -> Mapping[str, Order]:
-        """The paper's five. Time steps in sequence, but for the second and the last."""
+        """The five orders of the paper. All but the second and the last go through the time steps in sequence."""
         times = range(self.longest // len(OBSERVED))
 
-        def time_major(within: str) -> Order:
-            return Order.of(time * len(OBSERVED) + OBSERVED.index(name) for time in times for name in within)
+        def time_major(variables: str) -> Order:
+            return Order.of(time * len(OBSERVED) + OBSERVED.index(name) for time in times for name in variables)
 
         return {
             "time_first": time_major("abcd"),
@@ -116,7 +114,7 @@ class DelayTask(Task):
         }
 
     def _variable_first(self) -> Order:
-        """A topological sort that takes a before b before c before d whenever the dependencies leave a choice."""
+        """The topological order that prefers a to b to c to d, and then the earlier time step."""
         graph = self.dependencies()
         parents = [graph.target_parents(target) for target in range(self.longest)]
         emitted: list[int] = []
@@ -132,12 +130,12 @@ class DelayTask(Task):
         times = self.longest // len(OBSERVED)
         reads_of = {update.variable: update.reads for update in self.network.updates}
         latents = self.network.variables[len(OBSERVED) :]
-        nodes = [(name, time) for time in range(GIVEN_TIMES, GIVEN_TIMES + times) for name in OBSERVED]
-        nodes += [(name, time) for time in range(GIVEN_TIMES, GIVEN_TIMES + times) for name in latents]
+        nodes = [(name, time) for time in range(INPUT_TIMES, INPUT_TIMES + times) for name in OBSERVED]
+        nodes += [(name, time) for time in range(INPUT_TIMES, INPUT_TIMES + times) for name in latents]
         node_ids = {node: node_id for node_id, node in enumerate(nodes)}
         positions = {
             (name, time): time * len(OBSERVED) + index
-            for time in range(GIVEN_TIMES)
+            for time in range(INPUT_TIMES)
             for index, name in enumerate(OBSERVED)
         }
         read_nodes = [[(variable, time - lag) for variable, lag in reads_of[name]] for name, time in nodes]
@@ -161,14 +159,14 @@ def sq19(z: IntArray) -> IntArray:
 
 
 def sine32(z: IntArray) -> IntArray:
-    # From a table made by the scalar sine: at multiples of 5 the last bit of the sine decides the token, and
-    # numpy's vectorised sine may round that bit otherwise on another processor.
+    # From a table made by the scalar sine: at multiples of 5 the last bit of the sine decides the token, and numpy's
+    # vectorised sine may round that bit differently on another processor.
     first, last = int(z.min()), int(z.max())
     table = [(math.floor(15 * math.sin(2 * math.pi * v / 10)) + 16) % 32 for v in range(first, last + 1)]
     return np.array(table, dtype=np.int64)[z - first]
 
 
-# The couplings of the first network, which Modular, Sine and Square keep (all but one product in Modular).
+# The couplings of the first network, which Modular, Sine and Square share (except for one product in Modular).
 _READS_A = (("b", 1), ("d", 2))
 _READS_B = (("a", 1), ("c", 1))
 _READS_C = (("b", 2), ("d", 1))
@@ -238,9 +236,9 @@ SQUARE = DelayNetwork(
     )
 )
 
-# The paper names an "Asymmetric square-mod-ReLU" network without defining it: this definition is this
-# project's own. Squares, mod and ReLU occur, and no two variables are updated alike. It stays bounded for
-# every T: from s(7) on, -9 <= a <= 9, 0 <= b <= 18, 0 <= c <= 36 and -18 <= d <= 45.
+# The paper names an "Asymmetric square-mod-ReLU" network without defining it: this is our definition. It has squares,
+# mod and ReLU, and no two variables have the same rule. It stays bounded for every T: from s(7) on, -9 <= a <= 9,
+# 0 <= b <= 18, 0 <= c <= 36 and -18 <= d <= 45.
 ASYMMETRIC = DelayNetwork(
     (
         Update("a", (("b", 1), ("d", 2)), lambda b, d: sq19(b + d)),

@@ -1,4 +1,4 @@
-"""Operations that a random program composes: each maps the tokens it reads to one token."""
+"""The operations of random programs: each maps the tokens that it reads to one token."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from genorder.tasks.partition import IntArray
+from genorder.tasks.base import IntArray
 
 
 class Operation(ABC):
@@ -19,7 +19,7 @@ class Operation(ABC):
 
     @abstractmethod
     def describe(self, names: Sequence[str]) -> str:
-        """The formula, with `names` for what is read."""
+        """The formula, with `names` for the tokens read."""
 
 
 @final
@@ -61,7 +61,7 @@ class Copy(Operation):
 @final
 @dataclass(frozen=True)
 class Pointer(Operation):
-    """Of the last `places` tokens read, the one at (sum of the first tokens + shift) mod places."""
+    """Of the last `places` tokens read, the one with the index (sum of the other tokens + shift) mod places."""
 
     places: int
     shift: int
@@ -84,8 +84,8 @@ def joint_code(values: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
     return code
 
 
-# A kind of operation draws one for `reads` tokens of 0..tokens-1; its result has tokens of the same range.
-Kind = Callable[[np.random.Generator, int, int], Operation]
+# Draws an operation on `reads` tokens of 0..tokens-1, whose result has tokens of the same range.
+OperationSampler = Callable[[np.random.Generator, int, int], Operation]
 
 
 def modular_sum(rng: np.random.Generator, reads: int, tokens: int) -> Operation:
@@ -100,7 +100,7 @@ def modular_sum(rng: np.random.Generator, reads: int, tokens: int) -> Operation:
 
 
 def polynomial(rng: np.random.Generator, reads: int, tokens: int) -> Operation:
-    """Powers up to the third of each token, and at times the product of the first two."""
+    """Powers up to the third of each token, and sometimes the product of the first two."""
     coefficients = rng.integers(1, max(tokens, 2), size=reads)
     exponents = rng.integers(1, 4, size=reads)
     product = int(rng.integers(2)) if reads > 1 else 0
@@ -186,9 +186,9 @@ def gate(rng: np.random.Generator, reads: int, tokens: int) -> Operation:
 def digit_operation(base: int, *, sign: int, reads: int, overflow: bool) -> Operation:
     """A digit of a + b (sign 1) or a - b (sign -1); the carry, or borrow, itself if `overflow` is set.
 
-    Reads, in this sequence, the digits of a and b at this place (not for the overflow), then at the place
-    below, then the digit of the result there. Together the latter three tell the carry out of the place
-    below: what went into it is (result - a - b) mod base. Without the result there, nothing went into it.
+    Reads, in this order, the digits of a and b at this place (not for the overflow), then at the place below, then the
+    digit of the result at the place below. The latter three determine the carry out of the place below: the carry into
+    it is (result - a - b) mod base. Without a result digit, the carry into it is 0.
     """
     here = 0 if overflow else 2
     names = [f"{{{i}}}" for i in range(reads)]

@@ -1,8 +1,10 @@
 """Programs over tokens, and a builder that accepts only programs whose dependencies can be identified from samples.
 
-Positions are inputs (x0, x1, ...) and targets (y0, y1, ...). The targets of a program stand in a topological
-order. A target's *determinant* is the set of positions it reads. The builder refuses a target if samples could
-explain it as simply in another way, so the determinants of an accepted program are its ground truth.
+Positions are inputs (x0, x1, ...) and targets (y0, y1, ...), the targets in a topological order. A target's
+*determinant* is the set of positions that it reads. The builder rejects a target for which samples allow another
+determinant as simple as the true one, so the determinants of an accepted program are its ground truth.
+
+Axes: N samples, W inputs, L targets, M pairs of samples, P positions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -13,18 +15,16 @@ from typing import NamedTuple, final
 import numpy as np
 
 from genorder.orders import DependencyGraph
+from genorder.tasks.base import IntArray
 from genorder.tasks.operations import Copy, Operation, Pointer, joint_code
-from genorder.tasks.partition import IntArray
-
-# Axes: N samples, W inputs, L targets, M pairs of samples, P positions.
 
 MOST_INPUTS = 48
-# Combinations of tokens that one determinant may have: 100,000 samples show each of them often enough.
+# The most combinations of tokens that a determinant may have: 100,000 samples contain each of them often enough.
 LARGEST_DETERMINANT = 4_096
 _SAMPLES = 4_000  # the samples on which a program is checked
 _LARGEST_SHARE = 0.85  # of the most frequent token of a target
-_LEAST_EFFECT = 0.03  # the share of samples in which a token read must matter, at least
-_FEWEST_INPUT_ROWS = 4_096  # possible inputs: enough for three disjoint splits
+_LEAST_EFFECT = 0.03  # the smallest share of samples in which each token read must matter
+_FEWEST_INPUT_ROWS = 4_096  # the fewest possible inputs: enough for three disjoint splits
 
 
 class Rejected(Exception):
@@ -58,7 +58,7 @@ class InputColumn:
 @final
 @dataclass(frozen=True)
 class Node:
-    """A target: the operation on the positions that it reads, and the tokens that it takes."""
+    """A target: an operation, the positions that it reads, and the tokens of its result."""
 
     reads: tuple[Position, ...]
     operation: Operation
@@ -87,7 +87,7 @@ class Program:
         return np.stack([values[Position("y", index)] for index in range(len(self.nodes))], axis=1)
 
     def input_width(self, targets: int) -> int:
-        """How many inputs the first targets need; all of them for the whole program."""
+        """The number of inputs that the first targets need; all inputs for the whole program."""
         if targets == len(self.nodes):
             return len(self.inputs)
         return 1 + max((max(node.columns("x"), default=0) for node in self.nodes[:targets]), default=0)
@@ -121,7 +121,7 @@ class Builder:
         self._sizes: dict[Position, int] = {}
 
     def input(self, tokens: int) -> Position:
-        """A new input with the tokens 0..tokens-1, or at times an old one if inputs may be reused."""
+        """A new input with the tokens 0..tokens-1, or sometimes an existing one if inputs may be reused."""
         alike = [position for position, size in self._sizes.items() if position.kind == "x" and size == tokens]
         if self.reuse_inputs and alike and self.rng.random() < 0.3:
             return alike[self.rng.integers(len(alike))]
@@ -144,7 +144,7 @@ class Builder:
         return self._add((*pointers, *table), Pointer(len(table), shift), max(self._sizes[x] for x in table))
 
     def target(self, reads: Sequence[Position], draw: Callable[[], Operation], *, attempts: int = 1) -> Position:
-        """A target with an operation from `draw`, the first of `attempts` with which it can be identified."""
+        """A target with an operation from `draw`: the first of `attempts` draws that makes it identifiable."""
         sizes = [self._sizes[read] for read in reads]
         if len(set(map(self._original, reads))) < len(reads) or prod(sizes) > LARGEST_DETERMINANT:
             raise Rejected
@@ -158,7 +158,7 @@ class Builder:
         raise Rejected
 
     def finish(self, idle_inputs: int) -> Program:
-        """The program, with inputs that no target reads: `idle_inputs`, and more if inputs would be few."""
+        """The program with `idle_inputs` inputs that no target reads, and with more if there are too few input rows."""
         for index, node in enumerate(self._nodes):
             if self._has_alternative(node, self._values[Position("y", index)], self._not_after(index)):
                 raise Rejected
@@ -177,7 +177,7 @@ class Builder:
         if isinstance(operation, Pointer | Copy):
             subsets: list[tuple[Position, ...]] = []
         else:
-            subsets = [tuple(read for read in reads if read != left_out) for left_out in reads if len(reads) > 1]
+            subsets = [tuple(read for read in reads if read != omitted) for omitted in reads if len(reads) > 1]
         subsets += [(position,) for position in self._values if reads != (position,)]
         if any(self._unexplained(result_N, subset) < _LEAST_EFFECT for subset in subsets):
             raise Rejected
@@ -195,12 +195,12 @@ class Builder:
         return position
 
     def _has_mirror_image(self, reads: Sequence[Position], target: Position) -> bool:
-        """Whether as few positions as one of its ancestors reads determine the target without that ancestor.
+        """Whether positions without some ancestor determine the target, and are no more than the ancestor reads.
 
-        The program might then be run the other way: the target first, and the ancestor solved from it. For instance,
-        y0 = x0 + x1 + x2, y1 = y0 + x2: both are sums of three inputs, and either is the other one plus or minus x2.
+        Then the program could also compute the target first and solve for the ancestor. For instance, in
+        y0 = x0 + x1 + x2, y1 = y0 + x2, both are sums of three inputs, and each is the other plus or minus x2.
         """
-        ancestors: set[Position] = set()  # that can be solved for, step by step
+        ancestors: set[Position] = set()  # those that can be solved for, step by step
         waiting = [(target, tuple(reads))]
         while waiting:
             position, of_position = waiting.pop()
@@ -227,7 +227,7 @@ class Builder:
         )
 
     def _unexplained(self, result_N: IntArray, positions: Sequence[Position]) -> float:
-        """The share of samples whose token differs from the most frequent one given the tokens of `positions`."""
+        """The share of samples whose token is not the most frequent one given the tokens of `positions`."""
         sizes = [self._sizes[position] for position in positions]
         tokens = int(result_N.max()) + 1
         code_N = joint_code([self._values[position] for position in positions], sizes)
@@ -240,10 +240,10 @@ class Builder:
         return node.reads[0] if node is not None and isinstance(node.operation, Copy) else position
 
     def _has_other_cut(self, reads: Sequence[Position]) -> bool:
-        """Whether as few other positions lie on all paths from the inputs to a target with these reads.
+        """Whether another set of positions, not larger than `reads`, cuts all paths from the inputs to the target.
 
-        If so, the target is a function of those as well. By Menger's theorem there is such a set without the
-        position p exactly if no more than len(reads) paths have only p in common.
+        Then the target is also a function of that set. By Menger's theorem there is such a set without the position p
+        exactly if at most len(reads) paths are disjoint except for p.
         """
         from scipy.sparse import csr_array  # slow to import
         from scipy.sparse.csgraph import maximum_flow
@@ -269,7 +269,7 @@ class Builder:
         return False
 
     def _not_after(self, target: int) -> list[Position]:
-        """All positions but the target and those computed from it."""
+        """All positions except the target and those computed from it."""
         after = {Position("y", target)}
         for index in range(target + 1, len(self._nodes)):
             if after & set(self._nodes[index].reads):
@@ -277,22 +277,21 @@ class Builder:
         return [position for position in self._values if position not in after]
 
     def _has_alternative(self, node: Node, result_N: IntArray, positions: Sequence[Position]) -> bool:
-        """Whether two or three of `positions` determine the target as well as those it reads, with as few tokens.
+        """Whether two or three other `positions` determine the target, with about as few combinations of tokens.
 
         A set of positions does not determine a target if two samples agree on the set, but not on the target.
-        `positions` leave out what is computed from the target: a relation that can be solved for any of its
-        terms is no alternative, because those terms are not known before the target.
+        `positions` exclude all that is computed from the target, because it is not known before the target.
         """
         if isinstance(node.operation, Pointer | Copy):
             return False
-        own = {self._original(read) for read in node.reads}
-        largest = 2 * prod(self._sizes[read] for read in own)
-        return any(found != own for found in self._determinants(result_N, positions, largest, min(len(own), 3)))
+        reads = {self._original(read) for read in node.reads}
+        largest = 2 * prod(self._sizes[read] for read in reads)
+        return any(found != reads for found in self._determinants(result_N, positions, largest, min(len(reads), 3)))
 
     def _determinants(
         self, result_N: IntArray, positions: Sequence[Position], largest: int, size: int
     ) -> Iterator[set[Position]]:
-        """The sets of two positions, up to `size`, that determine the result, of up to `largest` combinations."""
+        """The sets of 2 to `size` positions with up to `largest` combinations of tokens that determine the result."""
         positions = [position for position in positions if self._original(position) == position]
         pairs = min(max(20 * largest, 2_000), 40_000)
         first_M, second_M = self.rng.integers(_SAMPLES, size=(2, pairs))
@@ -307,7 +306,7 @@ class Builder:
 
 
 def _never_agreeing(agree_MP: np.ndarray, sizes_P: IntArray, largest: int, positions: int) -> list[tuple[int, ...]]:
-    """The sets of two, or of two and three, positions on which no pair agrees, with up to `largest` combinations."""
+    """The sets of 2 to `positions` positions with up to `largest` combinations on which no pair of samples agrees."""
     found: list[tuple[int, ...]] = []
     if positions >= 2:
         joint_PP = agree_MP.T @ agree_MP

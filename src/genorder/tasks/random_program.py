@@ -1,11 +1,13 @@
 """Random programs whose true dependency graph is known and can be identified from samples: `random:seed=7`.
 
-A seed stands for one program: a family (below), an alphabet, operations, a number of targets, and noise or none.
-The programs serve to develop and to test what finds dependencies. Seeds of 1,000,000 and above are reserved for
-an independent check: never look at them during development, and never use them in tests.
+A seed defines one program: a family (below), an alphabet, operations, a number of targets, and noise or none. The
+programs are for the development and the tests of methods that find dependencies. Seeds of 1,000,000 and above are
+reserved for an independent check: do not use them in development or in tests.
 
-A program is redrawn until `Builder` accepts every target: none is nearly constant, each position read matters,
-and no other set of positions, as small as the one read, determines the target before its descendants are known.
+A program is redrawn until `Builder` accepts every target: none is nearly constant, each position read matters, and no
+other set of positions of the same size determines the target before its descendants are known.
+
+Axes: N samples, W inputs, L targets.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -19,26 +21,23 @@ import numpy as np
 
 from genorder.errors import InputError
 from genorder.orders import DependencyGraph
-from genorder.seeding import derive_seed, numpy_generator
+from genorder.seeding import derive_seed, mix64, numpy_generator
 from genorder.tasks import operations
-from genorder.tasks.base import DrawnInputs, Lengths, Task
-from genorder.tasks.operations import Kind, Operation
-from genorder.tasks.partition import IntArray, Split, mix, row_hashes, within
+from genorder.tasks.base import DrawnInputs, IntArray, Lengths, Split, Task, row_hashes, within
+from genorder.tasks.operations import Operation, OperationSampler
 from genorder.tasks.program import LARGEST_DETERMINANT, MOST_INPUTS, Builder, Position, Program, Rejected
 from genorder.tasks.registry import register_task
-
-# Axes: N samples, W inputs, L targets.
 
 T = TypeVar("T")
 
 _FEWEST_TOKENS, _MOST_TOKENS = 2, 20
 _MOST_TARGETS = 40  # so that the inputs suffice, one for each target and a few more
-_OPERATIONS_PER_TARGET = 12  # drawn before the whole program is given up
-_READS_PER_TARGET = 30  # the same, where the positions read are drawn as well, each with fewer operations
+_OPERATIONS_PER_TARGET = 12  # drawn before the whole program is rejected
+_READS_PER_TARGET = 30  # the same if the positions read are drawn too, with fewer operations for each draw
 _OPERATIONS_PER_READS = 3
-_PROGRAMS = 400  # the same, before the seed is given up
+_PROGRAMS = 400  # drawn before the seed is rejected
 _NOISY_SHARE, _LEAST_NOISE, _MOST_NOISE = 0.2, 0.02, 0.1
-_GENERAL_KINDS: tuple[Kind, ...] = (
+_GENERAL_KINDS: tuple[OperationSampler, ...] = (
     operations.modular_sum,
     operations.lookup,
     operations.polynomial,
@@ -52,7 +51,9 @@ _GENERAL_KINDS: tuple[Kind, ...] = (
 class _Part:
     """One family's share of a program: one alphabet, and operations drawn from the same kinds."""
 
-    def __init__(self, builder: Builder, tokens: int | None, *, reads: int, kinds: Sequence[Kind] = ()) -> None:
+    def __init__(
+        self, builder: Builder, tokens: int | None, *, reads: int, kinds: Sequence[OperationSampler] = ()
+    ) -> None:
         """`tokens` is the size of the alphabet; if None, it is drawn for targets that read up to `reads` positions."""
         self.rng = builder.rng
         self.builder = builder
@@ -79,7 +80,7 @@ class _Part:
         return [self.input() for _ in range(inputs)]
 
     def target(self, *reads: Position, rule: Hashable = None, attempts: int = _OPERATIONS_PER_TARGET) -> Position:
-        """A target with an operation of its own, or with the same one as all targets of this `rule`."""
+        """A target with a new operation, or with the operation of the earlier targets with the same `rule`."""
         key = (rule, len(reads)) if rule is not None or self._one_rule else None
         if key in self._rules:
             return self.builder.target(reads, lambda: self._rules[key])
@@ -95,7 +96,7 @@ class _Part:
         return position
 
     def free_target(self, propose: Callable[[], Sequence[Position]]) -> Position:
-        """A target that reads what `propose` draws, the first proposal that can be identified."""
+        """A target that reads the positions from `propose`: the first proposal that can be identified."""
         for _ in range(_READS_PER_TARGET):
             try:
                 return self.target(*propose(), attempts=_OPERATIONS_PER_READS)
@@ -117,7 +118,7 @@ def chain(builder: Builder, targets: int, tokens: int | None) -> Iterator[Positi
 def _recurrence(
     part: _Part, row: Iterator[Position], targets: int, per_step: int, *, copies: bool
 ) -> Iterator[Position]:
-    """The first target copies the first input, or reads it as if it were the target before."""
+    """The first target copies the first input (`copies`), or reads it in place of an earlier target."""
     previous = next(row)
     if copies:
         previous = part.builder.copy(previous)
@@ -128,7 +129,7 @@ def _recurrence(
 
 
 def opposed(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """Chains over rows of inputs, some from left to right, some from right to left, that may meet in the end."""
+    """Chains over rows of inputs, some from left to right, some from right to left, that may join at the end."""
     part = _Part(builder, tokens, reads=3)
     chains = part.number(min(2, targets), max(min(targets // 2, 4), min(2, targets)))
     meet = chains <= 3 and targets > 2 * chains and part.chance()
@@ -162,7 +163,7 @@ def _interleaved(rng: np.random.Generator, parts: list[Iterator[Position]]) -> I
 
 
 def tree(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """A reduction: leaves from two or three inputs, then targets that combine two or three of those not yet used."""
+    """A reduction: leaves read two or three inputs, other targets combine two or three that are not yet used."""
     arity = 3 if builder.rng.random() < 0.4 and 2 * targets < MOST_INPUTS else 2
     part = _Part(builder, tokens, reads=arity)
     leaves = 1 + (targets - 1) * (arity - 1) // arity
@@ -177,10 +178,10 @@ def tree(builder: Builder, targets: int, tokens: int | None) -> Iterator[Positio
 
 
 def grid(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """A dynamic-programming table: a cell from its left and upper neighbours, at times a diagonal one and an input."""
+    """A dynamic-programming table: a cell from its left and upper neighbours, sometimes a diagonal one and an input."""
     diagonal = builder.rng.random() < 0.3
-    own_input = builder.rng.random() < 0.6 and 2 * targets <= MOST_INPUTS
-    part = _Part(builder, tokens, reads=2 + diagonal + own_input)
+    cell_input = builder.rng.random() < 0.6 and 2 * targets <= MOST_INPUTS
+    part = _Part(builder, tokens, reads=2 + diagonal + cell_input)
     width = part.number(2, max(2, int(targets**0.5) + 1))
     cells: dict[tuple[int, int], Position] = {}
 
@@ -193,12 +194,12 @@ def grid(builder: Builder, targets: int, tokens: int | None) -> Iterator[Positio
         row, column = divmod(index, width)
         reads = [cell(row, column - 1), cell(row - 1, column)]
         reads += [cell(row - 1, column - 1)] * diagonal
-        cells[row, column] = part.target(*reads, *part.row(int(own_input)))
+        cells[row, column] = part.target(*reads, *part.row(int(cell_input)))
         yield cells[row, column]
 
 
 def lagged(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """An unrolled time series: 2-6 variables, each a function of 1-3 variables at lags 1-3. X gives the first times."""
+    """An unrolled time series: 2-6 variables, each a function of 1-3 variables at lags 1-3. X is the first times."""
     part = _Part(builder, tokens, reads=3)
     variables = part.number(2, min(6, max(2, targets // 3)))
     longest_lag = part.number(1 if variables > 3 else 2, 3)
@@ -213,8 +214,8 @@ def lagged(builder: Builder, targets: int, tokens: int | None) -> Iterator[Posit
         yield series[variable][-1]
 
 
-def _network(builder: Builder, targets: int, tokens: int | None, kind: Kind) -> Iterator[Position]:
-    """Targets that read two or three inputs or earlier targets, one target at least where there is one."""
+def _network(builder: Builder, targets: int, tokens: int | None, kind: OperationSampler) -> Iterator[Position]:
+    """Targets that read two or three inputs or earlier targets, mostly with at least one target among them."""
     part = _Part(builder, tokens, reads=3, kinds=(kind,))
     inputs = part.row(part.number(4, max(5, min(16, targets))))
     made: list[Position] = []
@@ -244,9 +245,9 @@ def sums(builder: Builder, targets: int, tokens: int | None) -> Iterator[Positio
 
 
 def carry(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """Digits of a + b or a - b in a small base, least significant first, perhaps with the last carry; no other carry.
+    """Digits of a + b or a - b in a small base, least significant first, sometimes with the last carry.
 
-    The first carry follows from the inputs alone, so the second digit has no target to read.
+    The first carry follows from the inputs, so the second digit reads no target.
     """
     part = _Part(builder, tokens, reads=5)
     overflow = targets > 3 and part.chance()
@@ -283,7 +284,7 @@ def pointer(builder: Builder, targets: int, tokens: int | None) -> Iterator[Posi
 
 
 def shared(builder: Builder, targets: int, tokens: int | None) -> Iterator[Position]:
-    """One common input for all targets; each also reads an earlier target and an input of its own."""
+    """One common input for all targets; each target also reads an earlier target and a separate input."""
     part = _Part(builder, tokens, reads=3)
     common = part.input()
     made: list[Position] = []
@@ -314,7 +315,7 @@ FAMILIES: Mapping[str, Family] = MappingProxyType(
 
 @lru_cache(maxsize=256)
 def random_program(seed: int, family: str, targets: int) -> Program:
-    """The first identifiable program that is drawn for this seed. Raises InputError if many draws have none."""
+    """The first identifiable program drawn for this seed. Raises InputError if there is none among many draws."""
     for attempt in range(_PROGRAMS):
         rng = numpy_generator(derive_seed(seed, "random-program", family, targets, attempt))
         builder = Builder(rng, skewed=rng.random() < 0.3, reuse_inputs=family == "mixed" and rng.random() < 0.4)
@@ -334,10 +335,10 @@ def random_program(seed: int, family: str, targets: int) -> Program:
 @final
 @dataclass(frozen=True)
 class RandomProgramTask(Task):
-    """The samples of one program. A sample of n targets has the first n, and the inputs up to the last they read.
+    """The samples of one program. A sample of n targets has the first n, and the inputs up to the last one read.
 
-    After the program ran, a share `noise` of the targets is replaced by tokens drawn uniformly from their own
-    alphabets. A hash of the input decides which: equal inputs have equal targets.
+    After the program has run, a share `noise` of the targets is replaced by uniform tokens from the alphabet of the
+    target. A hash of the input selects them, so that equal inputs have equal targets.
     """
 
     seed: int
@@ -363,9 +364,9 @@ class RandomProgramTask(Task):
 
     def _add_noise(self, targets_NL: IntArray, hashes_N: np.ndarray) -> None:
         for index, node in enumerate(self.program.nodes):
-            decides_N = mix(hashes_N + np.uint64(index + 1))
+            decides_N = mix64(hashes_N + np.uint64(index + 1))
             replaced_N = decides_N < np.uint64(int(self.noise * 2**64))
-            drawn_N = mix(decides_N) >> np.uint64(32)
+            drawn_N = mix64(decides_N) >> np.uint64(32)
             token_N = np.array(node.alphabet)[(drawn_N % np.uint64(len(node.alphabet))).astype(np.int64)]
             targets_NL[replaced_N, index] = token_N[replaced_N]
 
@@ -377,7 +378,7 @@ class RandomProgramTask(Task):
     "random", default_length=None, summary="a random program of known, identifiable dependencies, one for each seed"
 )
 def random(lengths: Lengths | None, seed: int = 0, family: str = "", noise: float = -1.0) -> RandomProgramTask:
-    """What is not given is drawn from the seed: the family, 6 to 24 targets, and noise in a fifth of the seeds."""
+    """The seed draws the family, 6 to 24 targets, and noise for a fifth of the seeds, unless they are set."""
     if seed < 0:
         raise InputError(f"task random: the seed must be 0 or more, received {seed}")
     if family not in ("", *FAMILIES):

@@ -11,8 +11,7 @@ import numpy as np
 from genorder.errors import InputError
 from genorder.orders import DependencyGraph
 from genorder.seeding import derive_seed, numpy_generator
-from genorder.tasks.base import DrawnInputs, Lengths, Task
-from genorder.tasks.partition import IntArray, Split, within
+from genorder.tasks.base import DrawnInputs, IntArray, Lengths, Split, Task, within
 from genorder.tasks.registry import register_task
 
 Step = Callable[[IntArray, IntArray], IntArray]
@@ -80,7 +79,7 @@ def relu_step(x: IntArray, y: IntArray) -> IntArray:
 
 
 def square_step(x: IntArray, y: IntArray) -> IntArray:
-    # The shift by 9 is in the paper's samples, though not in its formula.
+    # The shift by 9 is in the samples of the paper, but not in its formula.
     return (x * x + y * y) % _MODULUS - 9
 
 
@@ -101,8 +100,8 @@ class SineStep:
     period: int
 
     def __call__(self, x: IntArray, y: IntArray) -> IntArray:
-        # A table made by the scalar sine: where the true value is a whole number, the last bit of the sine
-        # decides the token, and numpy's vectorised sine may round that bit otherwise on another processor.
+        # A table made by the scalar sine: where the true value is an integer, the last bit of the sine decides the
+        # token, and numpy's vectorised sine may round that bit differently on another processor.
         total = x + y
         first, last = int(total.min()), int(total.max())
         turn = 2 * math.pi / self.period
@@ -136,7 +135,7 @@ def _mlp_table(seed: int) -> IntArray:
     for (u, v), bias, weight in zip(first_H2, first_bias_H, second_H, strict=True):
         output_XY += weight * np.maximum(u * x_XY + v * y_XY + bias, 0.0)
     table_XY: IntArray = np.floor(output_XY).astype(np.int64) % _TOKENS
-    table_XY.flags.writeable = False  # one copy serves every task with this seed
+    table_XY.flags.writeable = False  # shared by all tasks with this seed
     return table_XY
 
 
@@ -152,13 +151,13 @@ def square(lengths: Lengths) -> RecurrenceTask:
 
 @register_task("triangle", summary="y_i = |((y_(i-1) + x_i) mod 40) - 20|")
 def triangle(lengths: Lengths, high: int = 19) -> RecurrenceTask:
-    """The paper's parameter table ends the inputs at 19, its samples at 20."""
+    """The paper's parameter table has inputs up to 19, its samples up to 20."""
     return RecurrenceTask("triangle", lengths, low=0, high=high, step=triangle_step)
 
 
 @register_task("mlp", summary="y_i = floor(MLP(x_i, y_(i-1))) mod 32, a fixed random network")
 def mlp(lengths: Lengths, seed: int = 2) -> RecurrenceTask:
-    """Many random networks forget y_(i-1) within a few steps, or use few tokens; seed 2 does neither."""
+    """Seed 2: many random networks forget y_(i-1) within a few steps or use few tokens, this one does not."""
     return RecurrenceTask("mlp", lengths, low=0, high=31, step=MlpStep(seed), settings=(("seed", seed),))
 
 

@@ -1,4 +1,4 @@
-"""Tasks by name: the built-in ones and those a user registers."""
+"""Tasks by name, built-in or registered by the user."""
 
 import difflib
 import importlib.util
@@ -26,7 +26,7 @@ _LENGTH = re.compile(r"\s*([+-]?\d{1,18})\s*(?:-\s*(\d{1,18})\s*)?")
 @final
 @dataclass(frozen=True)
 class TaskSummary:
-    """One line of the listing: what the task computes, and what can be set."""
+    """One line of `genorder tasks`: what the task computes, and its parameters."""
 
     name: str
     summary: str
@@ -37,7 +37,7 @@ class TaskSummary:
 
 @dataclass(frozen=True)
 class _Entry:
-    listing: TaskSummary
+    summary: TaskSummary
     factory: TaskFactory
     origin: tuple[str, str]  # file and qualified name of the factory
 
@@ -48,22 +48,21 @@ _entries: dict[str, _Entry] = {}
 def register_task(
     name: str, *, summary: str, default_length: int | None = 20, length_step: int = 1
 ) -> Callable[[Factory], Factory]:
-    """Make the decorated factory `(lengths, **parameters) -> Task` known as `name`.
+    """Register the decorated factory `(lengths, **parameters) -> Task` as `name`.
 
-    Every parameter needs a default: its type says how to read the parameter from text. Lengths, and the
-    steps between them, must be multiples of `length_step`. With `default_length=None` the factory chooses the
-    length: it receives None as `lengths` unless the user gave a length. Raises InputError if the name is
-    taken; the same function of the same file may be registered again, as happens when a file is imported
-    twice.
+    Every parameter needs a default, whose type decides how text is converted to a value. Lengths must be multiples of
+    `length_step`. With `default_length=None` the factory chooses the length: it receives None as `lengths` unless the
+    user sets a length. Raises InputError if the name is taken; the same function of the same file may be registered
+    again, which happens when a file is imported twice.
     """
 
     def register(factory: Factory) -> Factory:
         if not _NAME.fullmatch(name) or name.endswith(".py"):
             raise InputError(f"{name!r} is no task name: use letters, digits, - and _")
-        listing = TaskSummary(name, summary, default_length, length_step, _parameters(name, factory))
+        task_summary = TaskSummary(name, summary, default_length, length_step, _parameters(name, factory))
         code = inspect.unwrap(factory)
         file = str(Path(inspect.getfile(code)).resolve())
-        entry = _Entry(listing, factory, (file, code.__qualname__))
+        entry = _Entry(task_summary, factory, (file, code.__qualname__))
         taken = _entries.get(name)
         if taken is not None and taken.origin != entry.origin:
             raise InputError(f"task name {name!r} is taken by {taken.origin[0]}: choose another")
@@ -74,10 +73,10 @@ def register_task(
 
 
 def make_task(spec: str, length: int | str | Lengths | None = None) -> Task:
-    """The task that `spec` names, at `length`: 20, "20", "20-30" (variable), or None for its default.
+    """The task of `spec` with the target length `length`: 20, "20", "20-30" (variable), or None for the default.
 
-    `spec` is NAME, NAME:parameter=value,... or FILE.py:NAME[:parameter=value,...]; a file is imported first,
-    and registers its tasks by being imported. Raises InputError for anything that cannot be used.
+    `spec` is NAME, NAME:parameter=value,... or FILE.py:NAME[:parameter=value,...]; the file is imported and registers
+    its tasks. Raises InputError for an unusable `spec` or `length`.
     """
     match = _FILE_SPEC.fullmatch(spec)
     if match:
@@ -86,15 +85,15 @@ def make_task(spec: str, length: int | str | Lengths | None = None) -> Task:
     else:
         name, settings = _split_spec(spec)
         entry = _entry_named(name)
-    lengths = _lengths(entry.listing, length)
-    task = entry.factory(lengths, **_settings(entry.listing, settings))
+    lengths = _lengths(entry.summary, length)
+    task = entry.factory(lengths, **_settings(entry.summary, settings))
     if not isinstance(task, Task):
         raise InputError(f"the factory of task {name!r} returned {type(task).__name__}, not a Task")
     return task
 
 
 def absolute_spec(spec: str) -> str:
-    """The same task, named so that it is found from every working directory."""
+    """The same spec with an absolute path, so that it works from every working directory."""
     match = _FILE_SPEC.fullmatch(spec)
     return str(Path(match.group("file")).resolve()) + spec[match.end("file") :] if match else spec
 
@@ -104,7 +103,7 @@ def task_names() -> tuple[str, ...]:
 
 
 def task_summaries() -> tuple[TaskSummary, ...]:
-    return tuple(_entries[name].listing for name in task_names())
+    return tuple(_entries[name].summary for name in task_names())
 
 
 def _parameters(name: str, factory: TaskFactory) -> Mapping[str, Value]:
@@ -148,21 +147,21 @@ def _import_file(path: Path) -> None:
     if module_spec is None or module_spec.loader is None:
         raise InputError(f"{path}: cannot be imported as a Python file")
     module = importlib.util.module_from_spec(module_spec)
-    sys.modules[module_name] = module  # dataclasses and pickling look modules up there
+    sys.modules[module_name] = module  # dataclasses and pickle look up modules there
     try:
         module_spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InputError(f"{error.filename or path}:{error.lineno}: cannot be imported: {error.msg}") from error
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    except (Exception, SystemExit) as error:  # whatever the user's own code raises: it is the reason to report
+    except (Exception, SystemExit) as error:  # whatever the user's code raises is the reason to report
         reason = (str(error).splitlines() or [""])[0]
         raise InputError(f"{path}: cannot be imported: {type(error).__name__}: {reason}") from error
 
 
-def _lengths(listing: TaskSummary, length: int | str | Lengths | None) -> Lengths | None:
+def _lengths(summary: TaskSummary, length: int | str | Lengths | None) -> Lengths | None:
     if length is None:
-        length = listing.default_length
+        length = summary.default_length
     if length is None:
         return None
     if isinstance(length, Lengths):
@@ -175,28 +174,28 @@ def _lengths(listing: TaskSummary, length: int | str | Lengths | None) -> Length
         longest = shortest if match.group(2) is None else int(match.group(2))
     else:
         shortest = longest = length
-    step = listing.length_step
+    step = summary.length_step
     received = shortest if shortest == longest else f"{shortest}-{longest}"
     if longest < shortest:
-        raise InputError(f"task {listing.name}: a range of lengths names the shorter first, received {received}")
+        raise InputError(f"task {summary.name}: expected a range with the shorter length first, received {received}")
     if shortest < 1:
-        raise InputError(f"task {listing.name}: length must be 1 or more, as in 20 or 20-30, received {received}")
+        raise InputError(f"task {summary.name}: length must be 1 or more, as in 20 or 20-30, received {received}")
     if shortest % step or longest % step:
         kind = "even" if step == 2 else f"a multiple of {step}"
-        raise InputError(f"task {listing.name}: length must be {kind}, received {received}")
+        raise InputError(f"task {summary.name}: length must be {kind}, received {received}")
     return Lengths(shortest, longest, step)
 
 
-def _settings(listing: TaskSummary, text: str) -> dict[str, Value]:
+def _settings(summary: TaskSummary, text: str) -> dict[str, Value]:
     settings: dict[str, Value] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         key, equals, value = (word.strip() for word in part.partition("="))
-        accepted = ", ".join(f"{name}={default}" for name, default in listing.parameters.items()) or "none"
-        if not equals or key not in listing.parameters:
-            raise InputError(f"task {listing.name} has no parameter {part!r} (accepted: {accepted})")
+        accepted = ", ".join(f"{name}={default}" for name, default in summary.parameters.items()) or "none"
+        if not equals or key not in summary.parameters:
+            raise InputError(f"task {summary.name} has no parameter {part!r} (accepted: {accepted})")
         if key in settings:
-            raise InputError(f"task {listing.name}: parameter {key} is given twice")
-        settings[key] = _converted(listing.name, key, value, listing.parameters[key])
+            raise InputError(f"task {summary.name}: parameter {key} occurs twice")
+        settings[key] = _converted(summary.name, key, value, summary.parameters[key])
     return settings
 
 

@@ -1,18 +1,23 @@
-"""The one training loop."""
+"""The training loop, its batches, checkpoints and progress."""
 
-from genorder.training.average import WeightAverage
 from genorder.training.batches import BatchPlan
 from genorder.training.checkpoint import CheckpointFolder, tensors_of
-from genorder.training.config import TrainingConfig
-from genorder.training.loop import CHECKPOINT_SECONDS, FitResult, Progress, fit
-from genorder.training.reporter import ProgressReporter
-from genorder.training.timing import marginal_seconds
+from genorder.training.loop import (
+    CHECKPOINT_SECONDS,
+    FitResult,
+    ParameterGroup,
+    TrainingConfig,
+    WeightAverage,
+    fit,
+)
+from genorder.training.progress import Progress, ProgressReporter, marginal_seconds
 
 __all__ = [
     "CHECKPOINT_SECONDS",
     "BatchPlan",
     "CheckpointFolder",
     "FitResult",
+    "ParameterGroup",
     "Progress",
     "ProgressReporter",
     "TrainingConfig",

@@ -1,4 +1,4 @@
-"""Which samples, in which orders, make up the batch of a step: a function of (seed, step) and nothing else."""
+"""The samples and orders of each step's batch: a function of the seed and the step alone."""
 
 from dataclasses import dataclass, field
 from typing import final
@@ -15,10 +15,10 @@ from genorder.seeding import derive_seed, numpy_generator
 @final
 @dataclass(frozen=True, eq=False)
 class BatchPlan:
-    """Passes over the data, each in its own shuffle; batches run on from one pass into the next.
+    """Passes over the data, each with a new shuffle. A batch may span the end of a pass.
 
-    With several orders, the samples of a pass take them in turn (round-robin over a list shuffled anew for
-    each pass), so every order gets the same number of samples, but for one.
+    With several orders, the samples of a pass are assigned to them round-robin, over a list of orders that is shuffled
+    for each pass: the numbers of samples per order differ by one at most.
     """
 
     encoded: EncodedDataset
@@ -28,7 +28,7 @@ class BatchPlan:
     _passes: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = field(default_factory=dict, repr=False)
 
     def rows_and_orders(self, step: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The sample and the order (row of `orders_KL`) of each member of the batch."""
+        """The sample and the order (a row of `orders_KL`) of each row of the batch."""
         samples = len(self.encoded)
         positions = np.arange(step * self.batch_size, (step + 1) * self.batch_size)
         passes, within = np.divmod(positions, samples)

@@ -5,7 +5,7 @@ import logging
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import torch
 from safetensors import SafetensorError
@@ -22,16 +22,16 @@ _KEPT = 2
 @final
 @dataclass(frozen=True, eq=False)
 class TrainingState:
-    """All that a run needs to go on: everything else is a function of the step."""
+    """The state that a resumed run needs: everything else is a function of the step."""
 
-    step: int  # steps done
-    seconds: float  # spent on them
+    step: int  # number of steps done
+    seconds: float  # of these steps
     tensors: dict[str, Tensor]
 
 
 @final
 class CheckpointFolder:
-    """`step-N.safetensors` with `step-N.json` beside it, which is written last and holds the SHA-256."""
+    """Files `step-N.safetensors` and `step-N.json`. The latter is written last and contains the SHA-256."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,14 +43,14 @@ class CheckpointFolder:
         write_bytes_atomic(stem.with_suffix(".safetensors"), content)
         description = {"step": state.step, "seconds": state.seconds, "sha256": sha256_bytes(content)}
         write_json_atomic(stem.with_suffix(".json"), description)
-        # A later step is what a run that had to go further back could not read; it must not count as kept.
+        # A later checkpoint is one that this run could not read: it is deleted and does not count.
         kept = [known.stem for known in self._descriptions() if known.stem <= stem.name][:_KEPT]
-        for file in sorted(self.path.glob("step-*")):  # a description goes before its tensors
+        for file in sorted(self.path.glob("step-*")):  # a description is deleted before its tensors
             if file.stem not in kept:
                 file.unlink(missing_ok=True)
 
     def load_latest(self) -> TrainingState | None:
-        """The newest checkpoint that is whole; a damaged one is passed over with a warning."""
+        """The newest intact checkpoint, or None. Logs a warning for each damaged one."""
         for description in self._descriptions():
             try:
                 return _read(description)
@@ -64,7 +64,7 @@ class CheckpointFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _descriptions(self) -> list[Path]:
-        """Newest first."""
+        """The JSON files, newest first."""
         return sorted(self.path.glob("step-*.json"), reverse=True)
 
 
@@ -83,7 +83,7 @@ def _read(description: Path) -> TrainingState:
 
 
 def tensors_of(state: TrainingState, part: str) -> dict[str, Tensor]:
-    """The tensors of a part of a checkpoint, `model` or `average`, by the names that they have in it."""
+    """The state dict of a part of the checkpoint: `model` or `average`."""
     return {name.removeprefix(f"{part}."): v for name, v in state.tensors.items() if name.startswith(f"{part}.")}
 
 
@@ -94,6 +94,7 @@ def collect_tensors(
     step: int,
     average: nn.Module | None = None,
 ) -> dict[str, Tensor]:
+    """The tensors of a checkpoint: weights, averaged weights, the optimiser's state and the losses so far."""
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"average.{name}": value for name, value in average.state_dict().items()} if average else {}
     for name, parameter in model.named_parameters():
@@ -110,7 +111,7 @@ def restore_tensors(
     state: TrainingState,
     average: nn.Module | None = None,
 ) -> None:
-    """Put a checkpoint back in place. Raises ValueError if it is of another model, or lacks an average."""
+    """Restore what `collect_tensors` saved. Raises ValueError for another model, or if the average is missing."""
     try:
         model.load_state_dict(tensors_of(state, "model"))
         if average:
@@ -119,10 +120,9 @@ def restore_tensors(
         raise ValueError(f"the checkpoint is of another model: {str(error).splitlines()[0]}") from None
     for name, parameter in model.named_parameters():
         if f"optimizer.step.{name}" not in state.tensors:
-            continue  # not trained: outside the optimiser's groups, or without a gradient so far
-        # AdamW's step counter stays where the optimiser keeps it; moments live beside their parameter.
-        entry: dict[str, Any] = {}
-        for kind in ("step", "exp_avg", "exp_avg_sq"):
-            entry[kind] = state.tensors[f"optimizer.{kind}.{name}"].to(parameter.device).clone()
-        optimizer.state[parameter] = entry
+            continue  # not in the optimiser's groups, or without a gradient so far
+        optimizer.state[parameter] = {
+            kind: state.tensors[f"optimizer.{kind}.{name}"].to(parameter.device).clone()
+            for kind in ("step", "exp_avg", "exp_avg_sq")
+        }
     losses[: state.step] = state.tensors["losses"].to(losses.device)

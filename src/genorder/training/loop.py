@@ -1,36 +1,83 @@
-"""The one training loop of every run: AdamW, schedule, clipping, checkpoints, interruption."""
+"""The training loop of every run: AdamW, schedule, clipping, averaged weights, checkpoints, interruption."""
 
+import copy
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from genorder.errors import GenorderError, Interrupted
 from genorder.execution import StopRequest, flushing_denormals
 from genorder.seeding import derive_seed
-from genorder.training.average import WeightAverage
 from genorder.training.checkpoint import CheckpointFolder, TrainingState, collect_tensors, restore_tensors
-from genorder.training.config import TrainingConfig
+from genorder.training.progress import Progress
 
-_FINITE_CHECK_STEPS = 20  # how often losses are fetched from the device to see whether they are finite
+_FINITE_CHECK_STEPS = 20  # steps between two transfers of the losses from the device, to check that they are finite
 CHECKPOINT_SECONDS = 60.0
+
+_Model = TypeVar("_Model", bound=nn.Module)
+
+
+class TrainingConfig(BaseModel):
+    """AdamW with linear warm-up, then a constant rate, then linear decay to zero at the last step."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    steps: int = Field(ge=1)
+    batch_size: int = Field(ge=1)
+    learning_rate: float = Field(gt=0)
+    warmup_steps: int = Field(default=0, ge=0)
+    stable_steps: int = Field(default=0, ge=0)  # before the decay, warm-up included; 0: decay right after the warm-up
+    beta1: float = Field(default=0.9, ge=0, lt=1)
+    beta2: float = Field(default=0.999, ge=0, lt=1)
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip_norm: float = Field(default=1.0, gt=0)
+
+    def learning_rate_at(self, step: int) -> float:
+        """The rate of 0-based `step`: a function of the step alone, so resuming needs no state.
+
+        If the warm-up is longer than the run, the rate rises until the end.
+        """
+        if step < self.warmup_steps:
+            return self.learning_rate * (step + 1) / self.warmup_steps
+        stable = max(self.warmup_steps, self.stable_steps)
+        if step < stable:
+            return self.learning_rate
+        return self.learning_rate * (self.steps - step) / (self.steps - stable)
 
 
 @final
-@dataclass(frozen=True)
-class Progress:
-    step: int
-    steps: int
-    loss: float | None  # mean over the last steps; none where nothing is trained
-    seconds: float  # spent so far, earlier parts of the run included
+@dataclass(frozen=True, eq=False)
+class ParameterGroup:
+    """Parameters with a factor on the learning rate and, if not None, their own weight decay."""
 
-    @property
-    def seconds_left(self) -> float:
-        return self.seconds / self.step * (self.steps - self.step)
+    parameters: Iterable[Tensor]
+    rate_factor: float = 1.0
+    weight_decay: float | None = None
+
+
+@final
+class WeightAverage(Generic[_Model]):
+    """A copy of the model whose weights are the mean over about the last `share` of the steps.
+
+    Polynomial-decay averaging (Shamir and Zhang, 2013). At a constant learning rate the mean is less noisy than the
+    weights themselves.
+    """
+
+    def __init__(self, model: _Model, share: float) -> None:
+        self.model = copy.deepcopy(model).requires_grad_(False)
+        self._share = share
+
+    @torch.no_grad()
+    def update(self, model: _Model, done: int) -> None:
+        """Add the weights after `done` steps."""
+        weight = min(1.0, 1 / (self._share * done))
+        torch._foreach_lerp_(list(self.model.parameters()), list(model.parameters()), weight)
 
 
 @final
@@ -51,34 +98,42 @@ def fit(
     on_progress: Callable[[Progress], None] | None = None,
     after_step: Callable[[int], None] | None = None,
     stop: StopRequest | None = None,
-    parameter_groups: Sequence[dict[str, Any]] | None = None,
+    parameter_groups: Sequence[ParameterGroup] | None = None,
     keep_end: bool = False,
-    enough: Callable[[int], bool] = lambda done: False,
+    end_early: Callable[[int], bool] = lambda done: False,
     average: WeightAverage[Any] | None = None,
 ) -> FitResult:
-    """Train `model` in place for `config.steps` steps on `loss_at(step)`, going on from a checkpoint if any.
+    """Train `model` in place for `config.steps` steps on `loss_at(step)`. Resumes from the latest checkpoint, if any.
 
-    `loss_at` must be a function of the step and of the model's state alone, and so must `enough`, which is asked with
-    the number of steps done whether the training may end before its last step. `after_step` is called with the number
-    of steps done after each.
-    A parameter group may carry `rate_factor`, by which the learning rate is multiplied. Raises Interrupted, after a
-    checkpoint, once `stop` is requested, and GenorderError with a diagnosis when the loss is not finite. With
-    `keep_end` the last step is kept as a checkpoint too, for what comes after it may be interrupted. `average` is
-    updated after each step, and kept in the checkpoints.
+    `loss_at` must be a function of the step and the model's state alone. `after_step` and `end_early` are called after
+    each step with the number of steps done; training ends once `end_early` returns True, so it must be such a function
+    too. With `keep_end` the last step is saved as a checkpoint. `average` is updated after each step, and is part of
+    the checkpoints.
+
+    Raises Interrupted, after saving a checkpoint, once `stop` is requested; GenorderError with a diagnosis if a loss
+    or a weight is not finite.
     """
     device = next(model.parameters()).device
-    groups = parameter_groups or [{"params": list(model.parameters())}]
     optimizer = torch.optim.AdamW(
-        groups, betas=(config.beta1, config.beta2), weight_decay=config.weight_decay, fused=device.type != "mps"
+        [
+            {
+                "params": list(group.parameters),
+                "rate_factor": group.rate_factor,
+                "weight_decay": config.weight_decay if group.weight_decay is None else group.weight_decay,
+            }
+            for group in parameter_groups or [ParameterGroup(model.parameters())]
+        ],
+        betas=(config.beta1, config.beta2),
+        fused=device.type != "mps",
     )
     record = _Record(model, optimizer, config, checkpoints, average)
     last_checkpoint = time.monotonic()
     model.train()
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), flushing_denormals():
-        finished = record.done == config.steps or enough(record.done)
+        finished = record.done == config.steps or end_early(record.done)
         while not finished:
             step = record.done
-            # Dropout draws from torch's global generator: a seed per step keeps a resumed run the same.
+            # Dropout draws from torch's global generator. With a seed per step, a resumed run draws the same numbers.
             torch.manual_seed(derive_seed(seed, "step", step))
             record.losses[step] = _step(model, optimizer, loss_at, config, step)
             record.done = step + 1
@@ -86,7 +141,7 @@ def fit(
                 average.update(model, record.done)
             if after_step:
                 after_step(record.done)
-            finished = record.done == config.steps or enough(record.done)
+            finished = record.done == config.steps or end_early(record.done)
             stopping = stop is not None and stop.requested and not finished
             due = time.monotonic() - last_checkpoint >= checkpoint_seconds
             if record.done % _FINITE_CHECK_STEPS == 0 or finished or stopping or due:
@@ -113,7 +168,7 @@ def _step(
 ) -> Tensor:
     rate = config.learning_rate_at(step)
     for group in optimizer.param_groups:
-        group["lr"] = rate * group.get("rate_factor", 1.0)
+        group["lr"] = rate * group["rate_factor"]
     device = next(model.parameters()).device
     with torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
         loss = loss_at(step)
@@ -125,7 +180,7 @@ def _step(
 
 
 class _Record:
-    """How far a run is: steps, losses and time, with what went before it was interrupted."""
+    """Steps, losses and seconds of a run, including those before an interruption."""
 
     def __init__(
         self,
@@ -139,7 +194,7 @@ class _Record:
         self._average = average.model if average else None
         self.losses = torch.zeros(config.steps, device=next(model.parameters()).device)
         state = checkpoints.load_latest() if checkpoints else None
-        if state and state.step > config.steps:  # of a later part of the training: there is no way back from it
+        if state and state.step > config.steps:  # written by a longer run of the same training
             state = None
         if state:
             restore_tensors(model, optimizer, self.losses, state, self._average)
@@ -165,7 +220,7 @@ class _Record:
     def save(self) -> None:
         if self._checkpoints is None:
             return
-        # A finite loss may still have given a gradient that is not: such weights must not be kept as good.
+        # The gradient of a finite loss may be infinite: such weights must not be saved.
         if not all(bool(parameter.isfinite().all()) for parameter in self._model.parameters()):
             raise self._diagnosis("a weight became infinite or not a number", self.done - 1)
         tensors = collect_tensors(self._model, self._optimizer, self.losses, self.done, self._average)

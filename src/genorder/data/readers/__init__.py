@@ -1,20 +1,20 @@
-"""Data files: one module for each family of formats, one way from all of them to a dataset."""
+"""Data files: one module per family of formats; `rows` turns the rows of all of them into a dataset."""
 
 from genorder.data.readers.formats import (
     FORMATS,
     FileContents,
     format_of,
-    is_no_file,
-    options_like,
-    own_options,
+    inherited_options,
+    is_special_source,
+    options_to_save,
     read_dataset,
     read_file,
     read_jsonl,
     write_dataset,
     write_jsonl,
 )
-from genorder.data.readers.lines import STANDARD_INPUT, shown_name
 from genorder.data.readers.options import ReadOptions
+from genorder.data.readers.text import STANDARD_INPUT, display_name
 from genorder.data.readers.tokens import SPLITTERS
 
 __all__ = [
@@ -23,14 +23,14 @@ __all__ = [
     "STANDARD_INPUT",
     "FileContents",
     "ReadOptions",
+    "display_name",
     "format_of",
-    "is_no_file",
-    "options_like",
-    "own_options",
+    "inherited_options",
+    "is_special_source",
+    "options_to_save",
     "read_dataset",
     "read_file",
     "read_jsonl",
-    "shown_name",
     "write_dataset",
     "write_jsonl",
 ]

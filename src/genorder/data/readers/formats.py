@@ -1,17 +1,16 @@
-"""The formats of data files: how each is recognised, read and written."""
+"""The formats of data files: how each one is recognised, read and written."""
 
 import gzip
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, final
+from typing import IO, final
 
 from genorder.data.dataset import SequenceDataset
 from genorder.data.readers import arrow, jsonl, table, text
-from genorder.data.readers.collect import RowBatch, collect
-from genorder.data.readers.lines import STANDARD_INPUT, shown_name
 from genorder.data.readers.options import ReadOptions
-from genorder.data.readers.problems import Problems
+from genorder.data.readers.rows import FileProblems, RowBatch, collect_rows
+from genorder.data.readers.text import STANDARD_INPUT, display_name
 from genorder.errors import InputError
 from genorder.store import replace_atomic
 
@@ -24,25 +23,28 @@ _COLUMNS = frozenset({"input_column", "target_column", "split"})
 class Format:
     summary: str
     extensions: tuple[str, ...]
-    read: Callable[[str, ReadOptions, Problems], Iterator[RowBatch]]
-    expected: str  # what a file holds, for the error that it holds nothing
-    lines_of: Callable[[SequenceDataset, ReadOptions], Iterable[str]] | None = None  # for a format of lines
-    uses: frozenset[str] = field(default=_COLUMNS)  # the options that mean something to it
+    read_rows: Callable[[str, ReadOptions, FileProblems], Iterator[RowBatch]]
+    expected: str  # the content of a file, for the message that a file has no samples
+    lines: Callable[[SequenceDataset, ReadOptions], Iterable[str]] | None = None  # to write a text format
+    uses: frozenset[str] = field(default=_COLUMNS)  # the options that apply to the format
 
 
 FORMATS = {
-    "jsonl": Format("JSON Lines", (".jsonl", ".ndjson", ".json"), jsonl.read, jsonl.EXPECTED, jsonl.lines_of),
-    "csv": Format("a table, by commas", (".csv",), table.read_csv, table.EXPECTED, table.csv_lines_of),
-    "tsv": Format("a table, by tabs", (".tsv",), table.read_tsv, table.EXPECTED, table.tsv_lines_of),
+    "jsonl": Format(
+        "JSON Lines", (".jsonl", ".ndjson", ".json"), jsonl.read_jsonl_rows, jsonl.EXPECTED, jsonl.jsonl_lines
+    ),
+    "csv": Format("a table, by commas", (".csv",), table.read_csv_rows, table.EXPECTED, table.csv_lines),
+    "tsv": Format("a table, by tabs", (".tsv",), table.read_tsv_rows, table.EXPECTED, table.tsv_lines),
     "text": Format(
-        "input # target", (".txt",), text.read, text.EXPECTED, text.lines_of, frozenset({"separator", "split"})
+        "input # target", (".txt",), text.read_text_rows, text.EXPECTED, text.text_lines,
+        frozenset({"separator", "split"}),
     ),
     "int2int": Format(
-        "input, tab, target", (".int2int",), text.read_int2int, text.EXPECTED_INT2INT, text.int2int_lines_of,
+        "input, tab, target", (".int2int",), text.read_int2int_rows, text.EXPECTED_INT2INT, text.int2int_lines,
         frozenset({"split"}),
     ),
-    "parquet": Format("Parquet", (".parquet", ".pq"), arrow.read_parquet, arrow.EXPECTED),
-    "hf": Format("a dataset of the `datasets` library", (), arrow.read_datasets, arrow.EXPECTED),
+    "parquet": Format("Parquet", (".parquet", ".pq"), arrow.read_parquet_rows, arrow.EXPECTED),
+    "hf": Format("a dataset of the `datasets` library", (), arrow.read_hf_rows, arrow.EXPECTED),
 }  # fmt: skip
 _OPTION_NAMES = {"input_column": "--input-column", "target_column": "--target-column", "separator": "--separator"}
 
@@ -50,7 +52,7 @@ _OPTION_NAMES = {"input_column": "--input-column", "target_column": "--target-co
 @final
 @dataclass(frozen=True, eq=False)
 class FileContents:
-    """A dataset, and what its file was like."""
+    """A dataset, with the format of its file and the number of blank lines."""
 
     dataset: SequenceDataset
     format: str
@@ -58,88 +60,90 @@ class FileContents:
 
 
 def read_dataset(path: str | Path, options: ReadOptions = ReadOptions()) -> SequenceDataset:
-    """Read a dataset, streaming, in the format that its options or its extension name.
+    """Read a dataset as a stream; the format is that of the options, else that of the file's extension.
 
-    Raises InputError that lists, with file and line, what cannot be used.
+    Raises InputError that lists every unusable line, with file and line number.
     """
     return read_file(path, options).dataset
 
 
 def read_file(path: str | Path, options: ReadOptions) -> FileContents:
-    """Like `read_dataset`, with what is known of the file besides its samples."""
+    """Like `read_dataset`, with the format and the number of blank lines."""
     path = str(path)
     name = format_of(path, options)
     chosen = FORMATS[name]
-    problems = Problems(shown_name(path))
-    dataset = collect(chosen.read(path, options, problems), problems, options.split, chosen.expected)
+    problems = FileProblems(display_name(path))
+    dataset = collect_rows(chosen.read_rows(path, options, problems), problems, options.split, chosen.expected)
     return FileContents(dataset, name, problems.blank_lines)
 
 
 def write_dataset(path: str | Path, dataset: SequenceDataset, options: ReadOptions = ReadOptions()) -> None:
-    """Write a dataset, atomically, such that `read_dataset` with the same options gives it back.
+    """Write a dataset atomically; `read_dataset` with the same options gives the same dataset.
 
-    Raises InputError for a token that the format cannot carry.
+    Raises InputError for a token that the format cannot represent.
     """
     name = format_of(str(path), options, exists=False)
-    lines_of = FORMATS[name].lines_of
+    lines = FORMATS[name].lines
     if name == "hf" or str(path) == STANDARD_INPUT:
         raise InputError(f"{path} cannot be written; expected a file of one of {_known_extensions()}")
     with replace_atomic(Path(path)) as temporary:
-        if lines_of is None:
+        if lines is None:
             arrow.write_parquet(dataset, temporary, options)
             return
         with temporary.open("wb") as file, _compressing(file) if _is_compressed(str(path)) else file as stream:
-            stream.writelines(line.encode() for line in lines_of(dataset, options))
+            stream.writelines(line.encode() for line in lines(dataset, options))
 
 
 def _compressing(file: IO[bytes]) -> gzip.GzipFile:
-    """Without name and time in its header, so that the same dataset gives the same bytes."""
+    """A gzip stream without name and time in its header, so that equal datasets give equal bytes."""
     return gzip.GzipFile("", "wb", fileobj=file, mtime=0)
 
 
 def read_jsonl(path: str | Path) -> SequenceDataset:
-    """Read JSON Lines, whatever the file is called."""
+    """Read JSON Lines, whatever the file's extension."""
     return read_dataset(path, ReadOptions(format="jsonl"))
 
 
 def write_jsonl(dataset: SequenceDataset, path: str | Path) -> None:
-    """Write JSON Lines, whatever the file is called."""
+    """Write JSON Lines, whatever the file's extension."""
     write_dataset(path, dataset, ReadOptions(format="jsonl"))
 
 
 def format_of(path: str, options: ReadOptions, *, exists: bool = True) -> str:
-    """The name of the format. Raises InputError where it is unknown, or an option means nothing to it."""
+    """The name of the format. Raises InputError if it is unknown, or if an option does not apply to it."""
     name = options.format or _recognised(path, exists)
     if name not in FORMATS:
         raise InputError(f"--format {name!r}: expected one of {', '.join(FORMATS)}")
     for option in options.changed():
         if option in _OPTION_NAMES and option not in FORMATS[name].uses:
-            raise InputError(f"{_OPTION_NAMES[option]} means nothing to the format {name}; leave it out")
-    if FORMATS[name].lines_of is None and (path == STANDARD_INPUT or _is_compressed(path)):
-        raise InputError(f"{shown_name(path)}: {name} is read from a plain file alone; uncompress or save it first")
+            raise InputError(f"{_OPTION_NAMES[option]} does not apply to the format {name}; remove the option")
+    if FORMATS[name].lines is None and (path == STANDARD_INPUT or _is_compressed(path)):
+        raise InputError(f"{display_name(path)}: {name} can only be read from an uncompressed file; make one first")
     return name
 
 
-def is_no_file(path: str) -> bool:
-    """Whether DATA names something else than a file or a folder."""
+def is_special_source(path: str) -> bool:
+    """Whether DATA is standard input or a dataset on the hub, not a file or a folder."""
     return path == STANDARD_INPUT or path.startswith(arrow.HUB)
 
 
-def own_options(paths: Iterable[str], options: ReadOptions) -> dict[str, Any]:
-    """The options that say more than the files' names do: what a later reading needs to be told again."""
-    told = options.changed()
-    if "format" in told and all(told["format"] == _by_extension(path) for path in paths):
-        del told["format"]
-    return told
+def options_to_save(paths: Iterable[str], options: ReadOptions) -> dict[str, str]:
+    """The options that are needed to read the files again: the changed ones, without a format that the names tell."""
+    changed = options.changed()
+    if "format" in changed and all(changed["format"] == _by_extension(path) for path in paths):
+        del changed["format"]
+    return changed
 
 
-def options_like(earlier: ReadOptions, path: str, told: dict[str, Any]) -> ReadOptions:
-    """What is told; else what other data was read by, as far as it means something to the format of this file."""
-    own = told.get("format") or _by_extension(path)
+def inherited_options(earlier: ReadOptions, path: str, changed: Mapping[str, str]) -> ReadOptions:
+    """The options to read `path`: the changed ones, else those of the earlier data that apply to this file's format."""
+    own = changed.get("format") or _by_extension(path)
     name = own or earlier.format or "jsonl"
     uses = FORMATS[name].uses if name in FORMATS else ()
     kept = {option: value for option, value in earlier.changed().items() if option in uses or option == "split"}
-    return ReadOptions(**{**kept, "format": None if own else earlier.format, **told})
+    if own is None and earlier.format is not None:
+        kept["format"] = earlier.format
+    return ReadOptions(**{**kept, **changed})
 
 
 def _recognised(path: str, exists: bool) -> str:
@@ -153,7 +157,7 @@ def _recognised(path: str, exists: bool) -> str:
         return "hf"
     known = _by_extension(path)
     if known is None and (Path(path).is_file() if exists else Path(path).suffix):
-        raise InputError(f"{path}: the format is not known by its name; give --format, one of {', '.join(FORMATS)}")
+        raise InputError(f"{path}: the file name does not tell the format; give --format, one of {', '.join(FORMATS)}")
     return known or "jsonl"
 
 

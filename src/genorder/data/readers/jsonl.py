@@ -1,4 +1,4 @@
-"""JSON Lines: one object a line, `{"input": [...], "target": [...]}`."""
+"""JSON Lines: one object per line, `{"input": [...], "target": [...]}`."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -8,42 +8,45 @@ from typing import Any
 import orjson
 
 from genorder.data.dataset import PackedRows, SequenceDataset
-from genorder.data.readers.collect import RowBatch
-from genorder.data.readers.lines import line_blocks, not_text
+from genorder.data.names import Names
 from genorder.data.readers.options import ReadOptions
-from genorder.data.readers.problems import Problems
-from genorder.data.readers.tokens import shortened
+from genorder.data.readers.rows import FileProblems, RowBatch
+from genorder.data.readers.text import encoding_problem, line_blocks
+from genorder.data.readers.tokens import short_repr
 from genorder.errors import InputError
 
 EXPECTED = "one JSON object with input and target per line"
 
 
-def read(path: str, options: ReadOptions, problems: Problems) -> Iterator[RowBatch]:
+def read_jsonl_rows(path: str, options: ReadOptions, problems: FileProblems) -> Iterator[RowBatch]:
     for first, lines in line_blocks(path):
-        careful = partial(_careful_batch, first, lines, options, problems)
-        yield _quick_batch(first, lines, options, careful) or careful()
+        reread = partial(_checked_batch, first, lines, options, problems)
+        yield _fast_batch(first, lines, options, reread) or reread()
 
 
-def _quick_batch(
-    first: int, lines: list[bytes], options: ReadOptions, careful: Callable[[], RowBatch]
+def _fast_batch(
+    first: int, lines: list[bytes], options: ReadOptions, reread: Callable[[], RowBatch]
 ) -> RowBatch | None:
-    """The batch of lines that orjson takes and that all have the first one's columns; else nothing.
+    """The batch, if orjson parses all lines and all have the columns of the first; else None.
 
-    orjson rounds integers beyond 64 bits, to numbers that are no tokens: then the careful batch is asked for.
+    orjson turns integers beyond 64 bits into floats, which are no tokens: `collect_rows` then calls `reread`.
     """
     try:
         records = list(map(orjson.loads, lines))
-        columns = options.columns_among(records[0], "", "keys")
+        columns = options.find_columns(records[0], "", "keys")
         inputs, targets = columns.sides(lambda name: [record[name] for record in records])
     except (ValueError, KeyError, TypeError, InputError):
         return None
-    places = range(first, first + len(lines))
-    return RowBatch(inputs, targets, places, columns.fields, again=careful, names=columns.names)
+    numbers = range(first, first + len(lines))
+    return RowBatch(inputs, targets, numbers, columns.fields, reread=reread, names=columns.names)
 
 
-def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problems: Problems) -> RowBatch:
-    """Line by line, noting what cannot be used; takes all that Python's own reader takes."""
-    batch = RowBatch([], [], [])
+def _checked_batch(first: int, lines: list[bytes], options: ReadOptions, problems: FileProblems) -> RowBatch:
+    """The batch, parsed line by line by Python's own reader; unusable lines are added to `problems`."""
+    inputs: list[Any] = []
+    targets: list[Any] = []
+    numbers: list[int] = []
+    fields, names = ("input", "target"), Names()
     for number, raw in enumerate(lines, first):
         where = f"{problems.name}:{number}"
         try:
@@ -52,18 +55,18 @@ def _careful_batch(first: int, lines: list[bytes], options: ReadOptions, problem
                 problems.blank_lines += 1
                 continue
             record = parse_object(line, where)
-            columns = options.columns_among(record, where, "keys")
+            columns = options.find_columns(record, where, "keys")
         except UnicodeDecodeError as error:
-            problems.add(not_text(where, error), hopeless=b"\0" in raw)
+            problems.add(encoding_problem(where, error), fatal=b"\0" in raw)
         except InputError as error:
-            problems.add(str(error), hopeless=b"\0" in raw)
+            problems.add(str(error), fatal=b"\0" in raw)
         else:
-            inputs, targets = columns.sides(lambda name: [record[name]])  # noqa: B023
-            batch.inputs.extend(inputs)
-            batch.targets.extend(targets)
-            batch = batch._replace(fields=columns.fields, names=columns.names)
-            batch.places.append(number)  # type: ignore[attr-defined]
-    return batch
+            input_, target = columns.sides(lambda name: [record[name]])  # noqa: B023
+            inputs += input_
+            targets += target
+            numbers.append(number)
+            fields, names = columns.fields, columns.names
+    return RowBatch(inputs, targets, numbers, fields, names=names)
 
 
 def parse_json(line: str, where: str) -> Any:
@@ -75,18 +78,18 @@ def parse_json(line: str, where: str) -> Any:
         reason = "nested too deeply"
     except ValueError as error:  # a number of several thousand digits
         reason = str(error).split(";")[0]
-    raise InputError(f"{where}: not JSON ({reason}): {shortened(line.strip())}")
+    raise InputError(f"{where}: not JSON ({reason}): {short_repr(line.strip())}")
 
 
-def parse_object(line: str, where: str) -> dict[str, Any]:
+def parse_object(line: str, where: str) -> dict[str, object]:
     record = parse_json(line, where)
     if not isinstance(record, dict):
-        raise InputError(f"{where}: {shortened(record)}; expected an object with input and target")
+        raise InputError(f"{where}: {short_repr(record)}; expected an object with input and target")
     return record
 
 
-def lines_of(dataset: SequenceDataset, options: ReadOptions) -> Iterator[str]:
-    """Tokens are written as integers where every token of the vocabulary is one."""
+def jsonl_lines(dataset: SequenceDataset, options: ReadOptions) -> Iterator[str]:
+    """Tokens are written as integers if all tokens of the vocabulary are integers."""
     as_integers = dataset.vocabulary.is_integers
     texts = [token if as_integers else _quoted(token) for token in dataset.vocabulary.tokens]
     names = [_quoted(options.input_column or "input"), _quoted(options.target_column or "target")]
@@ -101,5 +104,5 @@ def lines_of(dataset: SequenceDataset, options: ReadOptions) -> Iterator[str]:
 
 def _quoted(token: str) -> str:
     readable = json.dumps(token, ensure_ascii=False)
-    # A lone surrogate, which JSON can name but UTF-8 cannot carry, is written as its escape.
+    # A lone surrogate, which JSON can escape but UTF-8 cannot encode, is written as its escape.
     return readable if readable.encode(errors="ignore").decode() == readable else json.dumps(token)

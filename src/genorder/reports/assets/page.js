@@ -8,9 +8,9 @@
     : { text: "#1a1c20", grid: "#d3d7dd", card: "#ffffff", scale: [[0, "#e6f0f7"], [0.5, "#3a8fc4"], [1, "#00304f"]] };
   const plots = [];
 
-  const themed = (element, drawing) => {
+  const themed = (element, figure) => {
     const { text, grid, card, scale } = colours();
-    const layout = JSON.parse(JSON.stringify(drawing.layout));
+    const layout = JSON.parse(JSON.stringify(figure.layout));
     layout.font = { color: text, size: 12, family: "system-ui, sans-serif" };
     layout.hoverlabel = { bgcolor: card, bordercolor: grid, font: { color: text } };
     for (const name of ["xaxis", "yaxis"]) {
@@ -21,13 +21,13 @@
       layout.height = Math.min(layout.height, element.clientWidth);
       layout.xaxis.tickfont = layout.yaxis.tickfont = { size: 10 };
     }
-    const data = drawing.data.map((trace) => trace.meta === "matrix" ? { ...trace, colorscale: scale } : trace);
+    const data = figure.data.map((trace) => trace.meta === "matrix" ? { ...trace, colorscale: scale } : trace);
     return { data, layout };
   };
 
   const draw = () => {
-    for (const { element, drawing } of plots) {
-      const { data, layout } = themed(element, drawing);
+    for (const { element, figure } of plots) {
+      const { data, layout } = themed(element, figure);
       Plotly.react(element, data, layout, { displayModeBar: false, responsive: true });
     }
   };
@@ -61,8 +61,8 @@
     show();
   });
 
-  for (const script of document.querySelectorAll("script.drawing")) {
-    plots.push({ element: document.getElementById(script.dataset.plot), drawing: JSON.parse(script.textContent) });
+  for (const script of document.querySelectorAll("script.figure-data")) {
+    plots.push({ element: document.getElementById(script.dataset.plot), figure: JSON.parse(script.textContent) });
   }
   show();
 
@@ -73,7 +73,7 @@
       try {
         const state = await (await fetch("state", { cache: "no-store" })).json();
         if (state.version !== known) { location.reload(); return; }
-        document.getElementById("told").textContent = state.told;
+        document.getElementById("progress").textContent = state.progress;
       } catch { /* the server is gone: the page stays as it is */ }
       setTimeout(ask, 1000 * seconds);
     };
