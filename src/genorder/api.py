@@ -46,15 +46,15 @@ class RunOptions(TypedDict, total=False):
     preset: str  # cpu (the default), paper, paper-prod or paper-delay
     seed: int  # default 0
     out: Path | str | None  # run directory; default: a new one under runs/
-    validation: (
-        SplitLike | None
-    )  # separate samples: a dataset, a path or a pair of lists
+    validation: SplitLike | None  # separate samples: a dataset, a path or a pair of lists
     test: SplitLike | None
     settings: Settings  # changes of the preset: {"final.training.steps": 500} or ["final.training.steps=500"]
     config: Path | str | None  # a TOML file of settings
     device: str  # auto (the default), cpu, cuda or mps
     threads: int | None  # of torch; None leaves them as they are
-    input_names: Sequence[str] | None  # of the input positions, for report and result; a table's header has them already
+    input_names: (
+        Sequence[str] | None
+    )  # of the input positions, for report and result; a table's header has them already
     target_names: Sequence[str] | None
 
 

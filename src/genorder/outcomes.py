@@ -212,12 +212,12 @@ class RankedOrder:
 @dataclass(frozen=True, kw_only=True)
 class RaceOutcome:
     ranking: list[RankedOrder]  # from best to worst; those that diverged last
-    ended: str | None  # see RunOutcome.race_ended
+    ended: str | None  # solved, decided, converged, diverged or steps spent
     tied_orders: list[Order]  # with the order of the outcome
     shown_by_training: bool | None  # whether the order is significantly better than the given one
     not_shown_because: str | None
-    overfits: bool | None
-    loss_still_falling: bool | None
+    overfits: bool | None  # whether the validation loss of the best order rose
+    loss_still_falling: bool | None  # at the end of the race
 
 
 @final
@@ -264,6 +264,7 @@ class RunOutcome(ABC):
     run_dir: Path
     truth: GroundTruth | None = None  # for built-in tasks
     names: Names = field(default_factory=Names)  # the user's names of the positions
+    race: RaceOutcome | None = None  # of a discovery
     unigram_loss: float | None = None  # of guessing each target by its frequencies; None if there was no race
 
     @property
@@ -282,28 +283,14 @@ class RunOutcome(ABC):
         return {}
 
     @property
-    def race_ended(self) -> str | None:
-        """Why the race ended: solved, decided, converged, diverged or steps spent. None if there was no race."""
-        return None
-
-    @property
-    def overfits(self) -> bool:
-        """Whether the validation loss of the best order rose during the race."""
-        return False
-
-    @property
-    def loss_still_falling(self) -> bool:
-        """Whether the loss was still falling when the training ended."""
-        return False
-
-    @property
     @abstractmethod
     def seconds_by_part(self) -> dict[str, float]: ...
 
     @property
-    @abstractmethod
     def orders(self) -> list[Order]:
-        """All orders in the outcome whose true indices and cost belong to it; the best order first."""
+        """All orders for which the outcome can hold true indices and costs."""
+        best = [] if self.best_order is None else [self.best_order]
+        return [*best, *(one.order for one in self.ranking)]
 
     @abstractmethod
     def to_dict(self) -> dict[str, object]: ...
@@ -366,7 +353,6 @@ class DiscoveryOutcome(RunOutcome):
     advice: str | None = None
     dependencies: list[TargetDependency] = field(default_factory=list)  # one per target; empty: not known
     search: SearchOutcome = field(default_factory=SearchOutcome)
-    race: RaceOutcome | None = None  # None: there was no race
     constraints: Constraints = field(default_factory=Constraints)
     seed: int
     seconds: dict[str, float]  # propose, race; after a final training also train, evaluate
@@ -387,18 +373,6 @@ class DiscoveryOutcome(RunOutcome):
         return self.race.ranking if self.race else []
 
     @property
-    def race_ended(self) -> str | None:
-        return self.race.ended if self.race else None
-
-    @property
-    def overfits(self) -> bool:
-        return self.race is not None and bool(self.race.overfits)
-
-    @property
-    def loss_still_falling(self) -> bool:
-        return self.race is not None and bool(self.race.loss_still_falling)
-
-    @property
     def models(self) -> dict[str, TrainedModel]:
         other = self.given if self.order != self.given_order else None
         return {name: one for name, one in (("model", self.model), ("given", other)) if one is not None}
@@ -409,11 +383,7 @@ class DiscoveryOutcome(RunOutcome):
 
     @property
     def orders(self) -> list[Order]:
-        return [
-            self.order,
-            *(one.order for one in self.ranking),
-            *(one.order for one in self.search.proposals),
-        ]
+        return [*super().orders, *(one.order for one in self.search.proposals)]
 
     @property
     def all_seconds(self) -> dict[str, float]:
@@ -483,7 +453,7 @@ class DiscoveryOutcome(RunOutcome):
             "strategy": self.strategy,
             "proposed": self.search.to_dict(truth),
             "race": ranking,
-            "race_ended": self.race_ended,
+            "race_ended": race.ended if race else None,
             "unigram_loss": self.unigram_loss,
             **training,
             "given_order": list(self.given_order),
@@ -552,16 +522,8 @@ class TrainOutcome(RunOutcome):
         return {"model": self.model}
 
     @property
-    def loss_still_falling(self) -> bool:
-        return bool(self.model.loss_still_falling)
-
-    @property
     def seconds_by_part(self) -> dict[str, float]:
         return {"train": self.model.seconds or 0.0, "evaluate": self.model.evaluation_seconds or 0.0}
-
-    @property
-    def orders(self) -> list[Order]:
-        return [self.order]
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -605,10 +567,6 @@ class RankOutcome(RunOutcome):
     @property
     def seconds_by_part(self) -> dict[str, float]:
         return self.seconds
-
-    @property
-    def orders(self) -> list[Order]:
-        return [one.order for one in self.ranked]
 
     def to_dict(self) -> dict[str, object]:
         raced = self.curve_steps is None

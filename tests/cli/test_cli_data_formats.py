@@ -72,7 +72,8 @@ def test_other_data_is_evaluated_as_that_of_the_run_was_read(genorder: Genorder)
         "--separator: how DATA is read, and no DATA is given; name a file, or leave it out"
     )
     assert (
-        "--split train selects from the run's own data" in genorder("evaluate", "run", "more.txt", "--split", "train").error()
+        "--split train selects from the run's own data"
+        in genorder("evaluate", "run", "more.txt", "--split", "train").error()
     )
 
 

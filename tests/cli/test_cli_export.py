@@ -130,5 +130,9 @@ def test_a_model_that_was_not_tested(genorder: Genorder, discovered: Path) -> No
 def test_an_exported_folder_is_no_run(genorder: Genorder, good_run: Path) -> None:
     genorder("export", good_run, "--to", "hf", "mine")
     for verb in ("status", "report"):
-        assert genorder(verb, "mine").error().startswith("mine is no run directory: its config.json does not belong to a run")
+        assert (
+            genorder(verb, "mine")
+            .error()
+            .startswith("mine is no run directory: its config.json does not belong to a run")
+        )
     assert not Path("mine/report.html").exists()

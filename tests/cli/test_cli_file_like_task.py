@@ -81,9 +81,7 @@ def test_the_numbers_of_samples_may_come_from_the_files_alone(write: Any) -> Non
     write(*DELAY)
     settings = [f"samples.{split}={samples}" for split, samples in SAMPLES.items()]
     for preset in DISCOVERIES:
-        of_task, _ = configured(
-            resolve_discovery, preset, settings, task="delay-relu", length="8", hidden_order_seed=3
-        )
+        of_task, _ = configured(resolve_discovery, preset, settings, task="delay-relu", length="8", hidden_order_seed=3)
         of_file, _ = configured(
             resolve_discovery, preset, [], data="train.jsonl", validation="validation.jsonl", test="test.jsonl"
         )

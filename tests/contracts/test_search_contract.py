@@ -134,9 +134,7 @@ def test_interrupted_and_continued_gives_the_same(search: Search, tmp_path: Path
         except Interrupted:
             interruptions += 1
             assert interruptions < 50
-    assert interruptions >= (
-        1 if search.name == "dependencies" else 2
-    )  # which trains for open targets only
+    assert interruptions >= (1 if search.name == "dependencies" else 2)  # which trains for open targets only
     assert told(continued) == told(whole)
     assert not list((tmp_path / "parts").rglob("step-*"))
 

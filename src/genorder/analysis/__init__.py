@@ -1,4 +1,4 @@
-"""What rankings and models tell, as plain numbers."""
+"""Measures of rankings, and of the attention of models."""
 
 from genorder.analysis.ranks import RankAgreement, agreement, identification_rates, pairs_in_sequence, rank_of
 

@@ -1,4 +1,7 @@
-"""How sparse attention is: the paper's S, low where a model reads few tokens."""
+"""The sparsity of attention: the paper's S, which is low if a model reads few tokens.
+
+Axes: N samples, B batch, H heads, T tokens.
+"""
 
 from dataclasses import dataclass
 from typing import final
@@ -21,7 +24,7 @@ class AttentionSummary:
 
 @torch.inference_mode()
 def summarise_attention(model: GPT, tokens_NT: Tensor) -> AttentionSummary:
-    """The mean map, and the mean of the maps' own S: that of the mean map would be larger."""
+    """The mean map, and the mean S over all maps, which is smaller than the S of the mean map."""
     if not len(tokens_NT):
         raise ValueError("no samples were given")
     width = tokens_NT.shape[1]
@@ -37,15 +40,15 @@ def summarise_attention(model: GPT, tokens_NT: Tensor) -> AttentionSummary:
 
 
 def mean_row_entropy(weights_TT: Tensor) -> Tensor:
-    """The paper's S: the mean entropy of the rows, over all leading axes too (samples, heads, layers)."""
+    """The paper's S: the mean entropy of the rows, also over leading axes (samples, heads, layers)."""
     return row_entropies(weights_TT).mean()
 
 
 def row_entropies(weights_TT: Tensor) -> Tensor:
     """Shannon entropies, in nats, of distributions along the last axis.
 
-    0 where a row reads one position, log n where it reads n alike. Differentiable, also where a weight is 0.
+    0 for a row that reads one position, log n for one that reads n equally. Differentiable, also at weights of 0.
     """
-    # The gradient of a log a is infinite at 0, and turns into NaN in the softmax before it: hence the bound.
+    # The bound avoids the infinite gradient of a log a at 0, which would become NaN in the softmax before it.
     smallest = torch.finfo(weights_TT.dtype).tiny
     return -(weights_TT * weights_TT.clamp_min(smallest).log()).sum(dim=-1)

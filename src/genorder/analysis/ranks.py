@@ -1,4 +1,4 @@
-"""How well a profiling ranking finds the right order, and how well it predicts accuracy after retraining."""
+"""How well a ranking finds the right order, and how well it predicts the success rates after training."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -10,16 +10,16 @@ from numpy.typing import ArrayLike
 
 
 def rank_of(losses: ArrayLike, candidate: int) -> int:
-    """The candidate's place by ascending loss, from 1; among equals it gets the worst place of the tie.
+    """The candidate's rank by ascending loss, from 1; a tied candidate gets the worst rank of the tie.
 
-    A loss that is not finite ranks behind all others.
+    Losses that are not finite rank last.
     """
     values = _ascending(losses)
     return int((values <= values[candidate]).sum())
 
 
 def identification_rates(ranks: Sequence[int], tops: Sequence[int] = (1, 5, 10)) -> dict[str, float]:
-    """Over several runs: the share in which the right order stood among the first k, and its median rank."""
+    """Over several runs: the share in which the right order ranks among the first k, and its median rank."""
     if not ranks:
         raise ValueError("no ranks were given")
     rates = {f"top_{top}": sum(rank <= top for rank in ranks) / len(ranks) for top in tops}
@@ -38,7 +38,7 @@ class RankAgreement:
 
 
 def agreement(losses: ArrayLike, success_rates: ArrayLike) -> RankAgreement:
-    """Correlations are not a number where one side is constant."""
+    """The agreement of a ranking by loss with one by success rate. Correlations are NaN if one side is constant."""
     loss_values = _ascending(losses)
     rates = np.asarray(success_rates, dtype=float)
     if loss_values.shape != rates.shape or len(rates) < 2:
@@ -69,13 +69,13 @@ def pairs_in_sequence(one: Iterable[int], other: Iterable[int]) -> float:
 
 
 def _comes_before(order: Iterable[int]) -> np.ndarray:
-    """Whether the row's target is emitted before the column's."""
+    """Whether the target of the row is emitted before the target of the column."""
     places_L = np.argsort(list(order))
     return places_L[:, None] < places_L[None, :]
 
 
 def _first(ranks: np.ndarray, count: int) -> set[int]:
-    """The candidates of the best ranks; among equals the one that stands first."""
+    """The candidates of the best ranks; of tied candidates the earlier ones."""
     return set(np.argsort(ranks, kind="stable")[:count].tolist())
 
 

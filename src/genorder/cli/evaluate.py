@@ -42,7 +42,9 @@ def evaluate(
     if split not in (None, *_SPLITS):
         raise InputError(f"--split {split!r}: expected one of {', '.join(_SPLITS)}")
     if split is not None and data is not None:
-        raise InputError(f"--split {split} selects from the run's own data, but {display_name(data)} is given; leave one out")
+        raise InputError(
+            f"--split {split} selects from the run's own data, but {display_name(data)} is given; leave one out"
+        )
     if changes and data is None:
         named = ", ".join(f"--{'split-tokens' if name == 'split' else name.replace('_', '-')}" for name in changes)
         raise InputError(f"{named}: how DATA is read, and no DATA is given; name a file, or leave it out")

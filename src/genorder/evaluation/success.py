@@ -37,7 +37,7 @@ class DecodedExample:
     expected: list[str]
     generated: list[str]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
@@ -81,7 +81,7 @@ class Evaluation:
     eos_loss: float
     examples: list[Example] = field(default_factory=list, repr=False)  # the first wrong ones, then the first right ones
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """The rates and losses; not the examples, which a vocabulary must decode."""
         rates = {name: value for name, value in vars(self).items() if name != "examples"}
         return {**rates, "success_rate_interval": list(self.success_rate_interval)}

@@ -1,4 +1,4 @@
-"""One function for every kind of export."""
+"""Exports of a finished run: a Hugging Face folder, or its samples in the order that it found."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +23,8 @@ class Exported:
     path: Path
     kind: str
     files: list[str]  # names in `path` for a folder, else the one path
-    order: list[int]  # that the model emits, or that the targets are written in
-    samples: int | None = None  # of a dataset
+    order: list[int]  # in which the model emits the targets, or in which they are written
+    samples: int | None = None  # samples written; None for a model
 
     def to_dict(self) -> dict[str, object]:
         return {**vars(self), "path": str(self.path)}
@@ -41,8 +41,8 @@ def export_run(
 ) -> Exported:
     """Write a finished run of `train` or `discover` as one of `KINDS`.
 
-    `given` takes the given order instead of the run's own: its model, or the targets as they were. `split` is for the
-    datasets. What is there already is refused, or with `force` replaced. Raises InputError for what cannot be exported.
+    `given` exports the model of the given order, or the targets in the given order. `split` is for the datasets. With
+    `force`, an existing export or file is replaced. Raises InputError for what cannot be exported.
     """
     path = Path(path)
     if kind not in KINDS:

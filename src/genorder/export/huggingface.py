@@ -1,4 +1,4 @@
-"""A run's model as a folder that transformers loads by itself, with a tokenizer, the order and a model card."""
+"""The model of a run as a folder that transformers loads, with a tokenizer, the order and a model card."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ from genorder.store.atomic import explaining_write_errors, fsync_directory, temp
 
 
 def export_huggingface(run: FinishedRun, folder: Path, *, given: bool, force: bool) -> tuple[list[str], Order]:
-    """The names of the files, and the order that the model emits."""
+    """Write the folder. Returns the names of its files, and the order in which the model emits targets."""
     saved = load_model(run.model_folder(given=given), torch.device("cpu"))
     _refuse_folder(folder, force=force)
     vocabulary = saved.vocabulary
@@ -53,9 +53,9 @@ def _refuse_folder(folder: Path, *, force: bool) -> None:
 
 
 def _write_folder(folder: Path, files: dict[str, bytes]) -> None:
-    """A new folder appears whole. An earlier export is replaced file by file, as others may have put theirs beside.
+    """Write a new folder in one atomic step. An earlier export is replaced file by file: users may have added files.
 
-    The description, written last, holds the digest of the weights: a mixture of two exports is recognised.
+    The description, written last, holds the digest of the weights: reading a mixture of two exports fails.
     """
     if folder.exists() and any(folder.iterdir()):
         for name, content in files.items():

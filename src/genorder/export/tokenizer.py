@@ -10,11 +10,14 @@ from urllib.parse import quote
 from genorder.data import Vocabulary
 from genorder.data.encoding import SPECIAL_NAMES
 
-_EMPTY = "%"  # no other word holds a % that is not followed by two digits
+_EMPTY = "%"  # in other words, two digits follow each %
 
 
 def word_of(token: str) -> str:
-    """Different tokens have different words; `urllib.parse.unquote(word, errors="surrogatepass")` undoes all but %."""
+    """The word of a token, different for different tokens.
+
+    `urllib.parse.unquote(word, errors="surrogatepass")` gives the token again, but for the empty one.
+    """
     if not token:
         return _EMPTY
     encoded = "%<" if any(name in token for name in SPECIAL_NAMES) else "%"

@@ -1,1 +1,1 @@
-"""What a run directory tells, for people: plain tables, figures drawn from them, and one HTML page."""
+"""Reports of run directories: plain tables, figures drawn from them, and one HTML page."""

@@ -269,7 +269,8 @@ def training_hint(outcome: RunOutcome, option: str) -> str | None:
     model = outcome.models.get("model")
     if model is None or model.evaluation.success_rate >= _LEARNT:
         return None
-    if outcome.overfits:
+    race = outcome.race
+    if race and race.overfits:
         return (
             "the models overfit: the validation loss rose while they trained. More samples would help, not more steps"
         )
@@ -277,13 +278,13 @@ def training_hint(outcome: RunOutcome, option: str) -> str | None:
     if few := _few_not_learnt(model.evaluation.loss_by_target):
         names = [visible(outcome.target_name(column), NAME_WIDTH) for column in few[:_MOST_NAMES]]
         names += ["..."] * (len(few) > _MOST_NAMES)
-        spent = outcome.race_ended in (None, "steps spent")  # otherwise the training ended by itself
+        spent = race is None or race.ended in (None, "steps spent")  # otherwise the training ended by itself
         return (
             f"all targets but {joined(names)} were learnt; which ones a training misses is in part chance: if they can "
             f"be predicted at all, another --seed may help{f', or more steps, such as {steps},' if spent else ''} with "
             "another --out"
         )
-    if outcome.loss_still_falling:
+    if race.loss_still_falling if race else model.loss_still_falling:
         return (
             f"the loss was still falling after {model.steps} steps: more may help, such as {steps}, with another --out"
         )

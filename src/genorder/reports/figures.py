@@ -44,6 +44,7 @@ class Axis:
     downwards: bool = False  # the first place on top
     from_zero: bool = False
     logarithmic: bool = False
+    whole: bool = False  # whole numbers only
     hidden: bool = False
 
     def ticks(self, *, square: bool) -> list[tuple[int, str]]:
@@ -86,7 +87,7 @@ class Band:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Bars:
-    """A bar at each place 0, 1, 2, ...; several of them stand side by side."""
+    """A bar at each place 0, 1, 2, ...; the bars of several series are side by side."""
 
     lengths: list[float]
     colour: str
@@ -138,7 +139,7 @@ def order_figure(run: ReportedRun) -> Figure | None:
         caption="The order as a permutation matrix",
         description=f"One mark per step, at the target that is emitted then; {len(order)} steps.",
         x=Axis(title="target, in the given order", names=names, limits=(-0.7, len(order) - 0.3)),
-        y=Axis(title="step", downwards=True),
+        y=Axis(title="step", limits=(len(order) - 0.3, -0.7), whole=True),
         series=[marks],
         square=True,
         height=420,
@@ -280,7 +281,7 @@ def curves_figure(name: str, caption: str, curves: Sequence[Curve], what: str = 
         name=name,
         caption=caption,
         description=f"{what} by step of {len(shown)} orders{more}.",
-        x=Axis(title="step"),
+        x=Axis(title="step", whole=True),
         y=Axis(title=what, from_zero=_from_zero([loss for curve in curves for loss in curve.losses])),
         series=series,
         bands=[_band(rest)] if rest else [],
@@ -329,7 +330,12 @@ def ranking_figure(run: ReportedRun) -> Figure | None:
         name="ranking",
         caption="Losses by rank",
         description=f"Validation loss of {len(known)} orders from best to worst.",
-        x=Axis(title="rank", logarithmic=len(known) > 4 * _MOST_BARS, limits=(0.5, len(known) + 0.5) if few else None),
+        x=Axis(
+            title="rank",
+            whole=True,
+            logarithmic=len(known) > 4 * _MOST_BARS,
+            limits=(0.5, len(known) + 0.5) if few else None,
+        ),
         y=Axis(title="validation loss", from_zero=_from_zero(losses)),
         series=series,
         legend="below",

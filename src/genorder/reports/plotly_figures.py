@@ -99,7 +99,8 @@ def _axis(axis: Axis, *, square: bool) -> dict[str, object]:
             "ticktext": [safe(name) for _, name in ticks], "zeroline": False, "showgrid": False,
         }  # fmt: skip
     if axis.limits:
-        options |= {"range": list(axis.limits)}
+        few = abs(axis.limits[1] - axis.limits[0]) < 20
+        options |= {"range": list(axis.limits), **({"dtick": 1} if axis.whole and few else {})}
     elif axis.downwards:
         options |= {"autorange": "reversed", "zeroline": False}
     elif axis.from_zero:

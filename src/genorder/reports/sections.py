@@ -42,7 +42,7 @@ class Part:
     caption: str
     figure: Figure | None = None
     open: bool = False  # the table is not folded away
-    wide: bool = False  # on a line of its own, above the parts that stand side by side
+    wide: bool = False  # on a line of its own, above the parts in columns
 
 
 @final

@@ -86,7 +86,8 @@ def matplotlib_figure(figure: Figure) -> Any:
         _draw_series(axes, series)
     width_of_bar = 0.8 / max(1, len(figure.bars))
     for place, bars in enumerate(figure.bars):
-        at = [step + place * width_of_bar for step in range(len(bars.lengths))]
+        beside = (place - (len(figure.bars) - 1) / 2) * width_of_bar
+        at = [step + beside for step in range(len(bars.lengths))]
         draw = axes.barh if bars.across else axes.bar
         draw(at, bars.lengths, width_of_bar, color=bars.colour, label=bars.name or None, hatch=_HATCHES[place % 3])
     if heatmap := figure.heatmap:
@@ -121,6 +122,8 @@ def _draw_series(axes: "Axes", series: Series) -> None:
 
 
 def _set_axis(axes: "Axes", side: str, axis: Axis, *, square: bool) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     chosen = axes.xaxis if side == "x" else axes.yaxis
     chosen.set_label_text(axis.title)
     if axis.names:
@@ -130,6 +133,8 @@ def _set_axis(axes: "Axes", side: str, axis: Axis, *, square: bool) -> None:
     set_limits = axes.set_xlim if side == "x" else axes.set_ylim
     if axis.logarithmic:
         axes.set(**{f"{side}scale": "log"})
+    elif axis.whole:
+        chosen.set_major_locator(MaxNLocator(integer=True))
     if axis.limits:
         set_limits(*axis.limits)
     elif axis.downwards:

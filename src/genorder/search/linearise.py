@@ -6,8 +6,7 @@ All of them have the same cost, but a Transformer learns some of them sooner. Th
 
 A token right before the target is easy to find. A pattern of offsets, such as "1 and 4 steps back", is learned once for
 all targets that have it. The scored sorts are: the given order; generation by generation; each target next to its
-latest parent; and random sorts that prefer offsets which they have used before, every other one also those of the best
-sort so far.
+latest parent; and random sorts that prefer offsets which they have used before.
 
 Constraints are kept. An edge that they forbid is left out.
 """
@@ -55,14 +54,9 @@ def linearise(
 
 def learnability(order: Order, parents: Sequence[Collection[int]]) -> int:
     """The learnability score; see the module."""
-    return _scored(list(order), parents)[0]
-
-
-def _scored(sort: Sequence[int], parents: Sequence[Collection[int]]) -> tuple[int, Counter[tuple[int, ...]]]:
-    """The learnability score, and how many targets have each pattern of offsets."""
-    step = {target: number for number, target in enumerate(sort)}
-    patterns = Counter(tuple(sorted(step[t] - step[p] for p in parents[t])) for t in sort if parents[t])
-    return sum(count for pattern, count in patterns.items() if 1 in pattern) - _PATTERN_PRICE * len(patterns), patterns
+    step = order.inverse()
+    offsets = [tuple(sorted(step[t] - step[p] for p in parents[t])) for t in order if parents[t]]
+    return sum(1 in pattern for pattern in offsets) - _PATTERN_PRICE * len(set(offsets))
 
 
 @final
@@ -113,28 +107,19 @@ class _UnitGraph:
     def random_sorts(self, rng: np.random.Generator, report: ProgressReporter | None) -> list[list[int]]:
         """Random sorts without duplicates, until many choices were made or no new sort has come up for long."""
         sorts: dict[tuple[int, ...], None] = {}
-        temperatures, starts, choices, repeats = cycle(_TEMPERATURES), cycle((False, True)), 0, 0
-        best_score, best_patterns = -math.inf, Counter[tuple[int, ...]]()
+        temperatures, choices, repeats = cycle(_TEMPERATURES), 0, 0
         while choices < _MOST_CHOICES and repeats < _MOST_REPEATS:
-            known = best_patterns if next(starts) else Counter[tuple[int, ...]]()
-            sort, made = self._random_sort(rng, next(temperatures), known)
-            if tuple(sort) in sorts:
-                repeats += 1
-            else:
-                repeats, sorts[tuple(sort)] = 0, None
-                score, patterns = _scored(sort, self._parents)
-                if score > best_score:
-                    best_score, best_patterns = score, patterns
+            sort, made = self._random_sort(rng, next(temperatures))
+            repeats = repeats + 1 if tuple(sort) in sorts else 0
+            sorts[tuple(sort)] = None
             choices += made
             if report:
                 report("sorting the graph", min(choices, _MOST_CHOICES), _MOST_CHOICES)
         return [list(sort) for sort in sorts]
 
-    def _random_sort(
-        self, rng: np.random.Generator, temperature: float, known: Counter[tuple[int, ...]]
-    ) -> tuple[list[int], int]:
+    def _random_sort(self, rng: np.random.Generator, temperature: float) -> tuple[list[int], int]:
         """One sort, and the number of blocks that its choices were made from."""
-        seen = known.copy()
+        seen: Counter[tuple[int, ...]] = Counter()
         step_of: dict[int, int] = {}
         choices = 0
 
