@@ -13,7 +13,6 @@ from genorder.data import ReadOptions, SequenceDataset, names_from_lists, read_d
 from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints
-from genorder.outcomes import DiscoveryOutcome, RankOutcome, TrainOutcome
 from genorder.results import DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
     DatasetLike,
@@ -52,9 +51,7 @@ class RunOptions(TypedDict, total=False):
     config: Path | str | None  # a TOML file of settings
     device: str  # auto (the default), cpu, cuda or mps
     threads: int | None  # of torch; None leaves them as they are
-    input_names: (
-        Sequence[str] | None
-    )  # of the input positions, for report and result; a table's header has them already
+    input_names: Sequence[str] | None  # of the positions, for report and result; a table's header has them already
     target_names: Sequence[str] | None
 
 
@@ -111,7 +108,7 @@ def discover(
     session = run_session(
         run.spec, lambda directory: run_discovery(directory, run, watchers=watchers), command=["genorder.discover"]
     )
-    return DiscoveryResult(DiscoveryOutcome.from_dict(session.result))
+    return DiscoveryResult(session.outcome)
 
 
 def rank(
@@ -137,7 +134,7 @@ def rank(
         lambda directory: run_rank(directory, run, workers=workers, on_step=on_progress),
         command=["genorder.rank"],
     )
-    return RankResult(RankOutcome.from_dict(session.result))
+    return RankResult(session.outcome)
 
 
 def train(
@@ -157,7 +154,7 @@ def train(
     session = run_session(
         run.spec, lambda directory: run_train(directory, run, on_progress=on_progress), command=["genorder.train"]
     )
-    return TrainResult(TrainOutcome.from_dict(session.result))
+    return TrainResult(session.outcome)
 
 
 def _request(

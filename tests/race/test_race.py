@@ -19,6 +19,7 @@ from genorder.errors import InputError, Interrupted
 from genorder.execution import StopRequest, using_threads
 from genorder.models import GPT, GPTConfig
 from genorder.orders import Order
+from genorder.outcomes import RankedOrder
 from genorder.profiling.unigram import unigram_loss
 from genorder.race import AT_ONCE, Contestant, Race, RaceConfig, RaceProgress, RaceResult, Recipe
 from genorder.race.jobs import JobResult
@@ -56,7 +57,7 @@ def elsewhere(path: Path, orders: Sequence[Order], config: RaceConfig = RUNGS, *
 
 
 def rows_of(result: RaceResult) -> list[dict[str, Any]]:
-    return [contestant.to_dict() for contestant in result.contestants]
+    return [RankedOrder.of(contestant).race_row() for contestant in result.contestants]
 
 
 def losses_of(contestants: Sequence[Contestant]) -> list[NDArray[np.float64]]:
@@ -217,8 +218,8 @@ def test_a_race_ends_once_an_order_is_solved(journal: Journal, answering: Callab
     answering(behind_forward(0.05), success_of)
     result = run(journal, [REVERSE, FORWARD], to_the_end=True)
     assert result.ended == "solved"
-    assert [one.to_dict()["steps"] for one in result.contestants] == [[4, 6, 9]] * 2
-    assert result.of(FORWARD).to_dict()["success_rates"] == [0.98, 0.98, 0.99]
+    assert [RankedOrder.of(one).race_row()["steps"] for one in result.contestants] == [[4, 6, 9]] * 2
+    assert RankedOrder.of(result.of(FORWARD)).race_row()["success_rates"] == [0.98, 0.98, 0.99]
 
 
 def test_of_orders_that_are_solved_the_sooner_wins(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -688,13 +689,13 @@ def test_a_solved_training_decays_from_where_it_ended(journal: Journal, monkeypa
         raced = race.run([FORWARD, REVERSE])
         ends = race.finish(raced.contestants)
     assert raced.ended == "solved"
-    assert [one.to_dict()["steps"] for one in raced.contestants] == [[6], [6]]
+    assert [RankedOrder.of(one).race_row()["steps"] for one in raced.contestants] == [[6], [6]]
     assert [(end.steps, len(end.curve)) for end in ends] == [(8, 2), (8, 2)]
 
 
 def test_what_is_kept_of_a_contestant() -> None:
     rung = Outcome(4, np.array([[1.0, 2.0]]), np.array([[True, False]]), np.ones(2))
-    kept = Contestant(REVERSE, [rung], [[3.0, 2.5]], 0).to_dict()
+    kept = RankedOrder.of(Contestant(REVERSE, [rung], [[3.0, 2.5]], 0)).race_row()
     assert kept == {
         "order": [3, 2, 1, 0], "steps": [4], "losses": [1.5], "standard_errors": [pytest.approx(0.5)],
         "success_rates": [0.5], "left_after_rung": 0, "tied_with_best": False, "diverged": False,

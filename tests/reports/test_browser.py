@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from browser import AXE, CHROMIUM, chromium, opened
-from reports_helpers import EXPLORING, HOSTILE, HOSTILE_NAME, genorder, known_run, result_of
+from reports_helpers import EXPLORING, HOSTILE, HOSTILE_NAME, genorder, known_run
 
 from genorder.reports.page import comparison_page, run_page
 from genorder.reports.run import read_run

@@ -38,14 +38,14 @@ def analyze(
     run = plan_attention(request, order or ("forward", "reverse"), steps=steps)
     training_steps = next(iter(run.runs.values())).config.training.steps
 
-    def work(directory: RunDirectory) -> dict[str, object]:
+    def work(directory: RunDirectory) -> AttentionOutcome:
         say_all(run.source.remarks)
         say(f"{run.source.label}: {len(run.runs)} trainings of {training_steps} steps; run directory {run.spec.path}")
         with StopRequest() as stop, progress_line() as line:
-            return run_attention(directory, run, on_progress=line.training, stop=stop).to_dict()
+            return run_attention(directory, run, on_progress=line.training, stop=stop)
 
-    result = run_and_report(run.spec, work)
-    emit_json(result) if json else _show(AttentionOutcome.from_dict(result))
+    outcome = run_and_report(run.spec, work)
+    emit_json(outcome.to_dict()) if json else _show(outcome)
 
 
 def _show(outcome: AttentionOutcome) -> None:

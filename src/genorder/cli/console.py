@@ -5,7 +5,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +49,7 @@ def say_all(lines: Iterable[str]) -> None:
         say(line)
 
 
-def emit_json(result: dict[str, Any]) -> None:
+def emit_json(result: Mapping[str, object]) -> None:
     sys.stdout.write(json.dumps(result, allow_nan=False) + "\n")
 
 

@@ -80,11 +80,13 @@ def discover(
         plan = _plan(run)
         emit_json(plan) if json else _show_plan(plan)
         return
-    result = run_and_report(run.spec, lambda directory: _discover(directory, run, tensorboard), tensorboard=tensorboard)
-    emit_json(result) if json else show_discovery(DiscoveryOutcome.from_dict(result))
+    outcome = run_and_report(
+        run.spec, lambda directory: _discover(directory, run, tensorboard), tensorboard=tensorboard
+    )
+    emit_json(outcome.to_dict()) if json else show_discovery(outcome)
 
 
-def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> Mapping[str, Any]:
+def _discover(directory: RunDirectory, run: DiscoveryRun, tensorboard: bool) -> DiscoveryOutcome:
     say_all(run.source.remarks)
     splits, discovery = run.source.splits, run.discovery
     say(

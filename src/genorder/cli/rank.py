@@ -1,8 +1,7 @@
 """`genorder rank`: loss-profile given orders."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -13,6 +12,7 @@ from genorder.cli.reporting import run_and_report
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order
+from genorder.outcomes import RankOutcome
 from genorder.race import RaceProgress
 from genorder.reports.board import board_in
 from genorder.reports.wording import by_name
@@ -51,7 +51,7 @@ def rank(
         raise InputError("give --candidates, such as random:128,forward, or --orders FILE, one of the two")
     run = plan_rank(request, ranked, judge=judge, exact=exact)
 
-    def work(directory: RunDirectory) -> Mapping[str, Any]:
+    def work(directory: RunDirectory) -> RankOutcome:
         source = run.source
         say_all(source.remarks)
         say(f"{source.label}: {len(run.orders)} orders; run directory {directory.path}")
@@ -69,8 +69,8 @@ def rank(
 
             return run_rank(directory, run, workers=workers, on_step=on_step, on_job=on_job, stop=stop)
 
-    result = run_and_report(run.spec, work, tensorboard=tensorboard)
-    emit_json(result) if json else _show(result)
+    outcome = run_and_report(run.spec, work, tensorboard=tensorboard)
+    emit_json(outcome.to_dict()) if json else _show(outcome)
 
 
 def _named(order: Order, source: Source) -> str:
@@ -79,20 +79,19 @@ def _named(order: Order, source: Source) -> str:
     return f"{shown}{by_name(order, source.names.targets)}"
 
 
-def _show(result: dict[str, Any]) -> None:
-    ranking = result["ranking"]
-    known = "order_in_true_indices" in ranking[0]
-    table = Table("rank", "loss", "± error", "", "true order" if known else "order", box=None)
-    for row in ranking[:_SHOWN]:
-        loss = "not finite" if row["loss"] is None else f"{row['loss']:.4f}"
-        error = "" if row["standard_error"] is None else f"{row['standard_error']:.4f}"
-        order = Order(tuple(row["order_in_true_indices" if known else "order"])).short()
-        mark = "tied" if row["tied_with_best"] and row["rank"] > 1 else ""
-        table.add_row(str(row["rank"]), loss, error, mark, order if len(order) <= 70 else f"{order[:67]}...")
+def _show(outcome: RankOutcome) -> None:
+    truth = outcome.truth
+    table = Table("rank", "loss", "± error", "", "true order" if truth else "order", box=None)
+    for rank, one in enumerate(outcome.ranked[:_SHOWN], start=1):
+        loss = "not finite" if one.loss is None else f"{one.loss:.4f}"
+        error = "" if one.standard_error is None else f"{one.standard_error:.4f}"
+        order = (truth.true_order(one.order) if truth else one.order).short()
+        mark = "tied" if one.tied_with_best and rank > 1 else ""
+        table.add_row(str(rank), loss, error, mark, order if len(order) <= 70 else f"{order[:67]}...")
     type(screen)(soft_wrap=False).print(table)
-    if len(ranking) > _SHOWN:
-        say(f"and {len(ranking) - _SHOWN} more")
-    if "target_names" in result:
-        say(f"the first{by_name(ranking[0]['order'], result['target_names'])}")
-    say("time: " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in result["seconds"].items()))
-    say(f"all of them in {Path(result['run_dir']) / 'ranking.csv'}")
+    if len(outcome.ranked) > _SHOWN:
+        say(f"and {len(outcome.ranked) - _SHOWN} more")
+    if outcome.names.targets:
+        say(f"the first{by_name(outcome.best_order, outcome.names.targets)}")
+    say("time: " + ", ".join(f"{name} {duration(seconds)}" for name, seconds in outcome.seconds.items()))
+    say(f"all of them in {outcome.run_dir / 'ranking.csv'}")

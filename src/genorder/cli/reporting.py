@@ -2,27 +2,27 @@
 
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from genorder.cli.console import say
 from genorder.errors import InputError, Interrupted
 from genorder.runs import RunSpec, run_session
+from genorder.runs.session import AnyOutcome
 from genorder.store import RunDirectory
 
 
 def run_and_report(
-    spec: RunSpec, work: Callable[[RunDirectory], Mapping[str, Any]], *, tensorboard: bool = False
-) -> dict[str, Any]:
-    """The result of `work`, or of an earlier run of the same command; its report is written last.
+    spec: RunSpec[AnyOutcome], work: Callable[[RunDirectory], AnyOutcome], *, tensorboard: bool = False
+) -> AnyOutcome:
+    """The outcome of `work`, or of an earlier run of the same command; its report is written last.
 
     A failed run gets a report too. An interrupted one gets none, since it will be continued.
     """
     started = False
 
-    def start(directory: RunDirectory) -> Mapping[str, Any]:
+    def start(directory: RunDirectory) -> AnyOutcome:
         nonlocal started
         started = True
         return work(directory)
@@ -44,7 +44,7 @@ def run_and_report(
         say(f"warning: no report was written: {error}")
     if session.was_finished:
         say(f"{spec.path} holds the finished run of this command; showing its result")
-    return session.result
+    return session.outcome
 
 
 def _write_report(run_dir: Path) -> None:

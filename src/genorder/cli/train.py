@@ -1,8 +1,6 @@
 """`genorder train`: one order, one model."""
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -48,7 +46,7 @@ def train(
         _show_plan(run, source, json=json)
         return
 
-    def work(directory: RunDirectory) -> Mapping[str, Any]:
+    def work(directory: RunDirectory) -> TrainOutcome:
         _introduce(run, source, directory)
         with (
             StopRequest() as stop,
@@ -65,8 +63,8 @@ def train(
                 directory, planned, checkpoint_seconds=checkpoint_every, on_progress=on_progress, stop=stop
             )
 
-    result = run_and_report(planned.spec, work, tensorboard=tensorboard)
-    emit_json(result) if json else _show(result)
+    outcome = run_and_report(planned.spec, work, tensorboard=tensorboard)
+    emit_json(outcome.to_dict()) if json else _show(outcome)
 
 
 def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> None:
@@ -79,17 +77,18 @@ def _introduce(run: FixedOrderRun, source: Source, directory: RunDirectory) -> N
     say(f"order {abbreviated(run.order)}{by_name(run.order, source.names.targets)}; run directory {directory.path}")
 
 
-def _show(result: dict[str, Any]) -> None:
-    low, high = result["success_rate_interval"]
+def _show(outcome: TrainOutcome) -> None:
+    model = outcome.model
+    low, high = model.evaluation.success_rate_interval
     say(
-        f"success rate {percent(result['success_rate'])} ({percent(low)} to {percent(high)}) "
-        f"on {result['samples']} test samples"
+        f"success rate {percent(model.evaluation.success_rate)} ({percent(low)} to {percent(high)}) "
+        f"on {model.evaluation.samples} test samples"
     )
-    say(f"test loss {result['loss']:.4f}; {result['steps']} steps in {duration(result['seconds'])}")
-    if "cost_ratio" in result:
-        say(f"the order costs {result['cost_ratio']:.2f} times the operations of the best one")
-    say(f"model in {Path(result['run_dir']) / 'model'}")
-    if hint := training_hint(TrainOutcome.from_dict(result), "--steps {}"):
+    say(f"test loss {model.evaluation.loss:.4f}; {model.steps} steps in {duration(model.seconds or 0.0)}")
+    if outcome.cost_ratio is not None:
+        say(f"the order costs {outcome.cost_ratio:.2f} times the operations of the best one")
+    say(f"model in {outcome.run_dir / 'model'}")
+    if hint := training_hint(outcome, "--steps {}"):
         say(hint)
 
 

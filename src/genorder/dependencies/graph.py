@@ -54,7 +54,7 @@ class FunctionalDependencies:
         """The targets that forward chaining does not reach."""
         return [target for target in range(self.targets) if target not in self.determinants]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "known": [asdict(one) for one in self.determinants.values()],
             "found": [asdict(one) for found in self.found.values() for one in found],
@@ -117,7 +117,7 @@ class TargetDependency:
             loss_without=row.get("loss_without") or {},
         )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         lists = {name: list(getattr(self, name)) for name in ("inputs", "targets", "choosers")}
         return {**asdict(self), **lists}
 

@@ -7,7 +7,7 @@ hold for the columns that it has. Its own last columns are not kept last unless 
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
@@ -84,11 +84,11 @@ class Constraints:
         groups = [f"--groups {self.groups}"] if self.groups > 1 else []
         return " ".join([*counts, *groups, *(f"--before {_named(pair)}" for pair in self.before)])
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**asdict(self), "before": [list(pair) for pair in self.before]}
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "Constraints":
+    def from_dict(cls, saved: Mapping[str, Any]) -> "Constraints":
         return cls(**saved)
 
     def check(self, length: int) -> None:

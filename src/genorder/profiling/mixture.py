@@ -7,7 +7,7 @@ the order of a sample. A model conditioned on the order separates the orders far
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -107,7 +107,7 @@ class Profile:
     def best(self) -> Order:
         return self.orders[int(self.ranking[0])]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "orders": [list(order) for order in self.orders],
             "losses": [finite_or_none(value) for value in self.losses.tolist()],
@@ -121,7 +121,7 @@ class Profile:
         }
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "Profile":
+    def from_dict(cls, saved: Mapping[str, Any]) -> "Profile":
         def floats(values: Sequence[float | None]) -> NDArray[np.float64]:
             return np.array([math.inf if value is None else value for value in values])
 

@@ -4,7 +4,7 @@ Axes: N validation samples, B batch, Q predictions (targets and EOS), V vocabula
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -79,7 +79,7 @@ class JobResult:
     exact_matches: list[bool]  # for each validation sample, whether all its targets and EOS are predicted
     failure: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         if self.losses is None:
             failed = {"losses": None, "curve": self.curve, "steps": self.steps, "why": self.failure}
             return {**failed, "seconds": self.seconds}
@@ -87,7 +87,7 @@ class JobResult:
         return {**reached, "steps": self.steps, "seconds": self.seconds}
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "JobResult":
+    def from_dict(cls, saved: Mapping[str, Any]) -> "JobResult":
         return cls(
             saved["steps"], saved["seconds"], saved["curve"], saved["losses"], saved.get("right", []), saved.get("why")
         )

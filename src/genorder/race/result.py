@@ -1,10 +1,9 @@
 """The progress and the result of a race."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, final
+from typing import Literal, final
 
 from genorder.orders import Order
-from genorder.profiling.scoring import finite_or_none
 from genorder.race.rules import Outcome, RaceConfig
 
 Ended = Literal["solved", "decided", "converged", "diverged", "steps spent"]
@@ -49,19 +48,6 @@ class Contestant:
     @property
     def diverged(self) -> bool:
         return not self.rungs[-1].finite
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "order": list(self.order),
-            "steps": [rung.steps for rung in self.rungs],
-            "losses": [finite_or_none(rung.loss) for rung in self.rungs],
-            "standard_errors": [finite_or_none(rung.standard_error) for rung in self.rungs],
-            "success_rates": [rung.success_rate for rung in self.rungs],
-            "left_after_rung": self.dropped_after,
-            "tied_with_best": self.tied_with_best,
-            "diverged": self.diverged,
-            "curves": self.curves,
-        }
 
 
 @final

@@ -31,7 +31,7 @@ _SAMPLES = 200  # test samples over which maps are averaged
 class AttentionRun:
     runs: dict[str, FixedOrderRun]  # by the name of the order
     source: Source
-    spec: RunSpec
+    spec: RunSpec[AttentionOutcome]
 
 
 def plan_attention(
@@ -60,7 +60,7 @@ def plan_attention(
         name: FixedOrderRun(source.splits, order, config, request.seed, request.machine.device)
         for name, order in named.items()
     }
-    return AttentionRun(runs, source, run_spec(request, source, "attention", described))
+    return AttentionRun(runs, source, run_spec(request, source, "attention", described, AttentionOutcome))
 
 
 def run_attention(

@@ -10,6 +10,7 @@ from genorder.errors import InputError
 from genorder.estimates import Estimate, budget_within, estimated
 from genorder.execution import StopRequest
 from genorder.orders import Constraints, Order, deduplicated, parse_candidates, read_orders
+from genorder.outcomes import DiscoveryOutcome
 from genorder.race import RaceProgress
 from genorder.runs.request import OrderLike, RunRequest, order_of_length
 from genorder.runs.session import RunSpec, race_status, run_spec
@@ -30,7 +31,7 @@ _HAND_DESIGNED = "hand"  # in `also`: the hand-designed orders of a task
 class DiscoveryRun:
     discovery: Discovery
     source: Source
-    spec: RunSpec
+    spec: RunSpec[DiscoveryOutcome]
     seconds: float | None  # for exploring; None: no limit
 
     def plan(self) -> Estimate:
@@ -105,10 +106,10 @@ def plan_discovery(
 
 def run_discovery(
     directory: RunDirectory, run: DiscoveryRun, *, watchers: Sequence[Watcher] = (), stop: StopRequest | None = None
-) -> dict[str, Any]:
+) -> DiscoveryOutcome:
     keep_budget(directory, run)
     outcome = discover(run.discovery, directory, watcher=_Watchers(directory, watchers), stop=stop)
-    return outcome.with_truth(run.source.true_of_column, run.source.graph).to_dict()
+    return outcome.with_truth(run.source.true_of_column, run.source.graph)
 
 
 def keep_budget(directory: RunDirectory, run: DiscoveryRun) -> None:
@@ -137,14 +138,14 @@ def _search(strategy: str | Search, settings: Mapping[str, Any]) -> Search:
     return strategy
 
 
-def _search_values(settings: Iterable[str]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _search_values(settings: Iterable[str]) -> dict[str, object]:
+    values: dict[str, object] = {}
     for setting in settings:
         values |= parse_setting(setting)["search"]
     return values
 
 
-def _described(search: Search, source: Source) -> dict[str, Any]:
+def _described(search: Search, source: Source) -> dict[str, object]:
     """The settings of a search, and the content of a file of orders that it starts from."""
     described = dict(vars(search))
     start = described.get("init")
@@ -176,13 +177,13 @@ def _orders_to_race(
     return tuple(orders)
 
 
-def _spec(request: RunRequest, source: Source, described: dict[str, Any]) -> RunSpec:
+def _spec(request: RunRequest, source: Source, described: dict[str, object]) -> RunSpec[DiscoveryOutcome]:
     """A run that only explores is the first part of the full run, which continues it in the same directory."""
     explore_only = described[_EXPLORE_ONLY]
-    spec = run_spec(request, source, "discover", {**described, _EXPLORE_ONLY: False})
+    spec = run_spec(request, source, "discover", {**described, _EXPLORE_ONLY: False}, DiscoveryOutcome)
     if explore_only:  # unless there is a full run already
         spec.described[_EXPLORE_ONLY] = (read_config(spec.path) or {}).get(_EXPLORE_ONLY, True)
-    return replace(spec, free=(_EXPLORE_ONLY,), is_complete=lambda result: explore_only or "success_rate" in result)
+    return replace(spec, free=(_EXPLORE_ONLY,), is_complete=lambda outcome: bool(explore_only or outcome.model))
 
 
 @final

@@ -8,7 +8,6 @@ from typing import Any, final
 
 from genorder.data import ReadOptions
 from genorder.errors import InputError
-from genorder.models import is_saved
 from genorder.models.gpt2 import EXPORT_DESCRIPTION
 from genorder.models.saved import read_export_description
 from genorder.orders import Order
@@ -78,14 +77,6 @@ def read_finished_run(path: Path) -> FinishedRun:
 def model_is_gone(folder: Path) -> str:
     """The message that a model was removed, and what to do."""
     return f"{folder} is gone; remove {folder.with_name('result.json')}, and the same command trains it again"
-
-
-def lost_models(path: Path, result: dict[str, Any]) -> list[Path]:
-    """The folders of models that the run in `path` trained, and that no longer exist."""
-    trained = ["model"] if "weights_sha256" in result else []
-    if result.get("given") and result["given_order"] != result["order"]:
-        trained.append("given")
-    return [path / name for name in trained if not is_saved(path / name)]
 
 
 def source_of_run(path: Path, config: dict[str, Any]) -> Source:

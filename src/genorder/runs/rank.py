@@ -2,10 +2,10 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import final
 
 import torch
 
@@ -13,8 +13,10 @@ from genorder.data import EncodedDataset, encode_for_exploring
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.orders import Order, deduplicated, parse_candidates, read_orders
+from genorder.outcomes import RankedOrder, RankOutcome
 from genorder.presets import ExplorationConfig
 from genorder.profiling import profile_orders
+from genorder.profiling.scoring import finite_or_none
 from genorder.race import Race, RaceProgress
 from genorder.runs.request import OrderLike, RunRequest, order_of_length
 from genorder.runs.session import RunSpec, race_status, run_spec
@@ -36,7 +38,7 @@ class RankRun:
     judge: str
     seed: int
     device: torch.device
-    spec: RunSpec
+    spec: RunSpec[RankOutcome]
 
 
 def plan_rank(
@@ -59,7 +61,7 @@ def plan_rank(
         "candidates": len(found),
         "config": config.model_dump(),
     }
-    spec = run_spec(request, source, "rank", described)
+    spec = run_spec(request, source, "rank", described, RankOutcome)
     return RankRun(config, source, found, judge, request.seed, request.machine.device, spec)
 
 
@@ -83,7 +85,7 @@ def run_rank(
     on_step: Callable[[Progress], None] | None = None,
     on_job: Callable[[RaceProgress], None] | None = None,
     stop: StopRequest | None = None,
-) -> dict[str, Any]:
+) -> RankOutcome:
     """`on_step` gets the progress of the mixture run, `on_job` that of the race."""
 
     def report_step(progress: Progress) -> None:
@@ -97,89 +99,79 @@ def run_rank(
         directory.write_progress(race_status(progress))
 
     train, validation = encode_for_exploring(run.source.splits, run.device)
-    work = _Work(run, train, validation, directory, stop)
-    result = work.profile(report_step) if run.judge == "mixture" else work.race(workers, report_job)
-    _write_csv(result["ranking"], directory.path / "ranking.csv")
-    return {**result, "seed": run.seed, "run_dir": str(directory.path)}
-
-
-@dataclass(frozen=True)
-class _Work:
-    run: RankRun
-    train: EncodedDataset
-    validation: EncodedDataset
-    directory: RunDirectory
-    stop: StopRequest | None
-
-    def profile(self, on_step: Callable[[Progress], None]) -> dict[str, Any]:
-        checkpoints = CheckpointFolder(self.directory.checkpoints("profile"))
-        profile = profile_orders(
-            self.train,
-            self.validation,
-            self.run.orders,
-            self.run.config.profiler,
-            seed=self.run.seed,
-            folder=checkpoints.path,
-            on_progress=on_step,
-            stop=self.stop,
-        )
-        saved = profile.to_dict()
-        ranking = [
-            {
-                **self.run.source.about_order(profile.orders[index]),
-                "rank": place,
-                "loss": saved["losses"][index],
-                "standard_error": saved["errors"][index],
-                "tied_with_best": saved["tied"][index],
-                "samples": saved["samples"][index],
-                "curve": [point[index] for point in saved["curves"]],
-                "finite": saved["losses"][index] is not None,
-            }
-            for place, index in enumerate(profile.ranking.tolist(), start=1)
-        ]
-        checkpoints.delete()
-        seconds = {"train": profile.train_seconds, "score": profile.score_seconds}
-        return {"ranking": ranking, "seconds": seconds, "curve_steps": profile.curve_steps}
-
-    def race(self, workers: int | None, on_job: Callable[[RaceProgress], None]) -> dict[str, Any]:
+    if run.judge == "mixture":
+        outcome = _profile(directory, run, train, validation, report_step, stop)
+    else:
         with Race(
-            self.train,
-            self.validation,
-            self.run.config.final,
-            self.run.config.race,
-            seed=self.run.seed,
-            folder=self.directory.checkpoints("race"),
-            journal=self.directory.journal,
+            train,
+            validation,
+            run.config.final,
+            run.config.race,
+            seed=run.seed,
+            folder=directory.checkpoints("race"),
+            journal=directory.journal,
             workers=workers,
-            on_progress=on_job,
-            stop=self.stop,
+            on_progress=report_job,
+            stop=stop,
         ) as race:
-            raced = race.run(self.run.orders)
+            raced = race.run(run.orders)
             race.forget()
-        ranking = [
-            {
-                **self.run.source.about_order(Order(tuple(row["order"]))),
-                "rank": place,
-                "loss": row["losses"][-1],
-                "standard_error": row["standard_errors"][-1],
-                "tied_with_best": row["tied_with_best"],
-                "samples": len(self.validation),
-                "losses": row["losses"],
-                "steps": row["steps"],
-                "left_after_rung": row["left_after_rung"],
-                "curves": row["curves"],
-                "finite": not row["diverged"],
-            }
-            for place, row in enumerate((one.to_dict() for one in raced.contestants), start=1)
-        ]
-        return {"ranking": ranking, "seconds": {"race": raced.seconds}, "unigram_loss": raced.unigram.loss}
+        outcome = RankOutcome(
+            ranked=[RankedOrder.of(contestant, len(validation)) for contestant in raced.contestants],
+            seconds={"race": raced.seconds},
+            unigram_loss=raced.unigram.loss,
+            seed=run.seed,
+            run_dir=directory.path,
+        )
+    _write_csv(outcome.ranked, directory.path / "ranking.csv")
+    return outcome.with_truth(run.source.true_of_column, run.source.graph)
 
 
-def _write_csv(ranking: list[dict[str, Any]], path: Path) -> None:
+def _profile(
+    directory: RunDirectory,
+    run: RankRun,
+    train: EncodedDataset,
+    validation: EncodedDataset,
+    on_progress: Callable[[Progress], None],
+    stop: StopRequest | None,
+) -> RankOutcome:
+    checkpoints = CheckpointFolder(directory.checkpoints("profile"))
+    profile = profile_orders(
+        train,
+        validation,
+        run.orders,
+        run.config.profiler,
+        seed=run.seed,
+        folder=checkpoints.path,
+        on_progress=on_progress,
+        stop=stop,
+    )
+    checkpoints.delete()
+    ranked = [
+        RankedOrder(
+            order=profile.orders[index],
+            loss=finite_or_none(profile.losses[index]),
+            standard_error=finite_or_none(profile.errors[index]),
+            tied_with_best=bool(profile.tied[index]),
+            samples=int(profile.samples[index]),
+            curve=[finite_or_none(point[index]) for point in profile.curves],
+        )
+        for index in profile.ranking.tolist()
+    ]
+    return RankOutcome(
+        ranked=ranked,
+        seconds={"train": profile.train_seconds, "score": profile.score_seconds},
+        curve_steps=profile.curve_steps,
+        seed=run.seed,
+        run_dir=directory.path,
+    )
+
+
+def _write_csv(ranked: Sequence[RankedOrder], path: Path) -> None:
     text = io.StringIO()
-    columns = ["rank", "loss", "standard_error", "tied_with_best", "samples", "order"]
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    for row in ranking:
-        writer.writerow({**row, "order": " ".join(map(str, row["order"]))})
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["rank", "loss", "standard_error", "tied_with_best", "samples", "order"])
+    for rank, one in enumerate(ranked, start=1):
+        order = " ".join(map(str, one.order))
+        writer.writerow([rank, one.loss, one.standard_error, one.tied_with_best, one.samples, order])
     write_bytes_atomic(path, text.getvalue().encode())

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from genorder.execution import StopRequest
 from genorder.fixed_order import FixedOrderRun, train_and_evaluate
 from genorder.orders import Order
+from genorder.outcomes import TrainOutcome
 from genorder.runs.request import OrderLike, RunRequest, order_of_length
 from genorder.runs.session import RunSpec, run_spec
 from genorder.runs.source import Source, resolve_request
@@ -20,7 +21,7 @@ from genorder.training import CHECKPOINT_SECONDS, Progress
 class TrainRun:
     run: FixedOrderRun
     source: Source
-    spec: RunSpec
+    spec: RunSpec[TrainOutcome]
 
 
 def plan_train(request: RunRequest, order: OrderLike | str, *, steps: int | None = None) -> TrainRun:
@@ -30,7 +31,7 @@ def plan_train(request: RunRequest, order: OrderLike | str, *, steps: int | None
     order = order_of_length(order, source.length)
     described = {"verb": "train", "order": list(order), "config": config.model_dump()}
     names = {Order.reverse(len(order)): "reverse", Order.forward(len(order)): "forward"}
-    spec = run_spec(request, source, "train", described, names.get(order, "order"))
+    spec = run_spec(request, source, "train", described, TrainOutcome, names.get(order, "order"))
     run = FixedOrderRun(source.splits, order, config, request.seed, request.machine.device)
     return TrainRun(run, source, spec)
 
@@ -42,14 +43,12 @@ def run_train(
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     on_progress: Callable[[Progress], None] | None = None,
     stop: StopRequest | None = None,
-) -> dict[str, Any]:
+) -> TrainOutcome:
     def report(progress: Progress) -> None:
         if on_progress:
             on_progress(progress)
         directory.write_progress({"stage": "train", **vars(progress)})
 
-    result = train_and_evaluate(
-        run.run, directory, checkpoint_seconds=checkpoint_seconds, on_progress=report, stop=stop
-    )
-    about = run.source.about_order(run.run.order)
-    return {**result.to_dict(), **about, "seed": run.run.seed, "run_dir": str(directory.path)}
+    model = train_and_evaluate(run.run, directory, checkpoint_seconds=checkpoint_seconds, on_progress=report, stop=stop)
+    outcome = TrainOutcome(order=run.run.order, model=model, seed=run.run.seed, run_dir=directory.path)
+    return outcome.with_truth(run.source.true_of_column, run.source.graph)

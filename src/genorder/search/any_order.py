@@ -54,7 +54,7 @@ class AnyOrderDetails(SearchDetails):
     steps: int  # of training in random orders, by the best model
     agreement: float  # of the models' orders: the mean share of pairs of targets in the same sequence
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {**super().to_dict(), **self.measurements()}
 
     def measurements(self) -> dict[str, Any]:
@@ -226,7 +226,7 @@ class TrainedOracle:
     construct_seconds: float
     steps: int  # of training in random orders
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "verdict": self.verdict,
             "advice": self.advice,

@@ -75,7 +75,7 @@ class Proposal:
     error: float | None = None  # standard error of the loss
     tied: bool = False  # with the first proposal, within the standard error
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "order": list(self.order),
             "loss": self.loss,
@@ -84,7 +84,7 @@ class Proposal:
         }
 
     @classmethod
-    def from_dict(cls, saved: dict[str, Any]) -> "Proposal":
+    def from_dict(cls, saved: Mapping[str, Any]) -> "Proposal":
         return cls(Order(tuple(saved["order"])), saved["loss"], saved["standard_error"], saved["tied_with_best"])
 
 
@@ -99,7 +99,7 @@ class Stage:
     best: list[Proposal]  # the best candidates, best first
     seconds: dict[str, float]  # by activity: train, score, ...
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "name": self.name,
             "candidates": self.candidates,
@@ -117,7 +117,7 @@ class SearchDetails:
     advice: str | None = None  # one or two sentences for the user
     dependencies: list[TargetDependency] = field(default_factory=list)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         if self.verdict is None:
             return {}
         rows = [dependency.to_dict() for dependency in self.dependencies]
@@ -131,7 +131,7 @@ class SearchResult:
     stages: list[Stage]
     details: SearchDetails = field(default_factory=SearchDetails)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "proposals": [proposal.to_dict() for proposal in self.proposals],
             "stages": [stage.to_dict() for stage in self.stages],

@@ -10,7 +10,7 @@ target that is determined only once open targets are known follows right after t
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import torch
 
@@ -49,7 +49,7 @@ class DependenciesDetails(SearchDetails):
     noise: float  # share of the targets' tokens that are drawn at random
     oracle: AnyOrderDetails | None = None  # None: no model was trained
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         measured = self.oracle.measurements() if self.oracle else {}
         return {**measured, **super().to_dict(), "noise": self.noise}
 

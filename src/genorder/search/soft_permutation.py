@@ -84,7 +84,7 @@ class SoftMeasurements:
     soft_entropy: float  # of the attention
     hard_entropy: float
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         return {
             "order": list(self.order),
             "soft_matrix": self.soft_matrix,
@@ -134,8 +134,8 @@ class SoftPermutationDetails(SearchDetails):
         default_factory=dict
     )  # `friendly`: the reference, `unfriendly`: reverse
 
-    def to_dict(self) -> dict[str, Any]:
-        soft = self.soft.to_dict()
+    def to_dict(self) -> dict[str, object]:
+        soft: dict[str, Any] = self.soft.to_dict()
         del soft["order"]
         for measure in ("training_loss", "validation_loss", "attention_entropy"):
             soft[measure] |= {name: getattr(model, measure) for name, model in self.fixed.items()}
