@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from browser import AXE, CHROMIUM, chromium, opened
-from reports_helpers import EXPLORING, HOSTILE, HOSTILE_NAME, genorder, known_run
+from reports_helpers import EXPLORING, HOSTILE, HOSTILE_NAME, genorder, known_run, result_of
 
 from genorder.reports.page import comparison_page, run_page
 from genorder.reports.run import read_run
@@ -201,9 +201,9 @@ def test_a_watched_page_follows_its_run(browser: Any, tmp_path: Path) -> None:
             directory.journal.record("0" * 64, "train model", {}, 3.0)
             page.wait_for_selector("#time", timeout=9000)
             assert "train model" in page.text_content("#time")
-            directory.write_result({"order": [0, 1, 2], "seconds": 3.0})
+            directory.write_result({**result_of(known_run()), "order": [0, 1, 2], "seconds": 3.0})
             page.get_by_text("finished", exact=True).wait_for(timeout=9000)
-            assert "This run has finished" in page.inner_text("#answer")
+            assert "Trained in the order y0 y1 y2" in page.inner_text("#answer")
             assert page.inner_text("#progress") == ""
             own = f"http://127.0.0.1:{server.server_port}/"
             assert {url for url in watched.requests if not url.startswith("data:")} == {own, f"{own}state"}
