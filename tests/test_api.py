@@ -413,3 +413,22 @@ def test_a_table_that_is_loaded_keeps_its_names() -> None:
     result = small_training(dataset, [2, 0, 1])
     assert result.to_dict()["order_in_names"] == ["c", "a", "b"]
     assert result.to_dict()["input_names"] == ["d", "e"]
+
+
+def test_attention(data: TaskData) -> None:
+    told: list[str] = []
+    settings = {**TRAINING, "model.heads": 1, "model.layers": 1}
+    result = genorder.analyze_attention(
+        data,
+        ["forward", Order((1, 0, 2, 3))],
+        settings=settings,
+        out="a",
+        on_progress=lambda name, progress: told.append(name),
+    )
+    assert [one.name for one in result.attention] == ["forward", Order((1, 0, 2, 3)).short()]
+    assert set(told) == {one.name for one in result.attention}
+    assert [row["order"] for row in result.rows()] == [[0, 1, 2, 3], [1, 0, 2, 3]]
+    assert all(0 <= one.sparsity and len(one.map) == len(one.map[0]) for one in result.attention)
+    again = genorder.analyze_attention(data, ["forward", [1, 0, 2, 3]], settings=settings, out="a")
+    assert again.to_dict() == result.to_dict()
+    assert result.report() == Path("a/report.html").absolute()

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from genorder.api import discover, load_dataset, rank, train
+    from genorder.api import analyze_attention, discover, load_dataset, rank, train
     from genorder.data import (
         ReadOptions,
         SequenceDataset,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from genorder.models import GPT, GPTConfig, SavedModel, load_model
     from genorder.orders import Constraints, DependencyGraph, Order, cost_ratio, parse_order
     from genorder.presets import RunConfig
-    from genorder.results import DiscoveryResult, RankResult, TrainResult
+    from genorder.results import AttentionResult, DiscoveryResult, RankResult, TrainResult
     from genorder.search import Search
     from genorder.settings import resolve
     from genorder.store import RunDirectory
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from genorder.training import TrainingConfig
 
 _HOME = {
-    "api": ["discover", "load_dataset", "rank", "train"],
+    "api": ["analyze_attention", "discover", "load_dataset", "rank", "train"],
     "data": [
         "ReadOptions",
         "SequenceDataset",
@@ -51,7 +51,7 @@ _HOME = {
     "models": ["GPT", "GPTConfig", "SavedModel", "load_model"],
     "orders": ["Constraints", "DependencyGraph", "Order", "cost_ratio", "parse_order"],
     "presets": ["RunConfig"],
-    "results": ["DiscoveryResult", "RankResult", "TrainResult"],
+    "results": ["AttentionResult", "DiscoveryResult", "RankResult", "TrainResult"],
     "search": ["Search"],
     "settings": ["resolve"],
     "store": ["RunDirectory"],
@@ -62,6 +62,7 @@ _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
     "GPT",
+    "AttentionResult",
     "Constraints",
     "DependencyGraph",
     "DiscoveryResult",
@@ -84,6 +85,7 @@ __all__ = [
     "Task",
     "TrainResult",
     "TrainingConfig",
+    "analyze_attention",
     "cost_ratio",
     "discover",
     "evaluate",

@@ -1,4 +1,4 @@
-"""genorder for Python programs: find, rank and train orders by one call each.
+"""genorder for Python programs: find, rank, train and analyse orders by one call each.
 
 A call is a run: it keeps its work in a run directory, and the same call again continues an interrupted run, or returns
 the result of a finished one. All calls raise InputError, one clear line, for what cannot be used.
@@ -13,7 +13,7 @@ from genorder.data import ReadOptions, SequenceDataset, names_from_lists, read_d
 from genorder.discovery import Watcher
 from genorder.errors import InputError
 from genorder.orders import Constraints
-from genorder.results import DiscoveryResult, RankResult, TrainResult
+from genorder.results import AttentionResult, DiscoveryResult, RankResult, TrainResult
 from genorder.runs import (
     DatasetLike,
     DataSpec,
@@ -21,9 +21,11 @@ from genorder.runs import (
     OrderLike,
     RunRequest,
     SplitLike,
+    plan_attention,
     plan_discovery,
     plan_rank,
     plan_train,
+    run_attention,
     run_discovery,
     run_rank,
     run_session,
@@ -155,6 +157,28 @@ def train(
         run.spec, lambda directory: run_train(directory, run, on_progress=on_progress), command=["genorder.train"]
     )
     return TrainResult(session.outcome)
+
+
+def analyze_attention(
+    dataset: DatasetLike,
+    orders: Iterable[OrderLike | str] = ("forward", "reverse"),
+    *,
+    steps: int | None = None,
+    on_progress: Callable[[str, Progress], None] | None = None,
+    **options: Unpack[RunOptions],
+) -> AttentionResult:
+    """Train a model of one layer and one head in each order, and measure its attention map and its sparsity S.
+
+    Arguments, beside those in `RunOptions`:
+        orders: orders, or what `--order` takes: forward, reverse, one-swap, random:SEED, a JSON file, or "0,3,1,2".
+    """
+    run = plan_attention(_request(dataset, **options), orders, steps=steps)
+    session = run_session(
+        run.spec,
+        lambda directory: run_attention(directory, run, on_progress=on_progress),
+        command=["genorder.analyze_attention"],
+    )
+    return AttentionResult(session.outcome)
 
 
 def _request(

@@ -11,8 +11,7 @@ from genorder.cli.reporting import run_and_report
 from genorder.errors import InputError
 from genorder.execution import StopRequest
 from genorder.outcomes import AttentionOutcome
-from genorder.runs import RunRequest
-from genorder.runs.attention import plan_attention, run_attention
+from genorder.runs import RunRequest, plan_attention, run_attention
 from genorder.store import RunDirectory
 
 _ANALYSES = ("attention",)

@@ -4,6 +4,7 @@ Each verb has two functions: `plan_...` resolves and checks a request, before a 
 work in the directory that `run_session` has opened.
 """
 
+from genorder.runs.attention import AttentionRun, plan_attention, run_attention
 from genorder.runs.discover import DiscoveryRun, keep_budget, plan_discovery, run_discovery
 from genorder.runs.finished import FinishedRun, ModelOrigin, origin_of_model, read_finished_run, source_of_run
 from genorder.runs.rank import JUDGES, RankRun, plan_rank, run_rank
@@ -14,6 +15,7 @@ from genorder.runs.train import TrainRun, plan_train, run_train
 
 __all__ = [
     "JUDGES",
+    "AttentionRun",
     "DataSpec",
     "DatasetLike",
     "DiscoveryRun",
@@ -30,11 +32,13 @@ __all__ = [
     "TrainRun",
     "keep_budget",
     "origin_of_model",
+    "plan_attention",
     "plan_discovery",
     "plan_rank",
     "plan_train",
     "read_finished_run",
     "resolve_request",
+    "run_attention",
     "run_discovery",
     "run_rank",
     "run_session",
