@@ -277,6 +277,11 @@ def test_settings_as_text_and_as_a_dictionary(data: TaskData) -> None:
         (lambda data: genorder.train(data, device="tpu"), "--device 'tpu'"),
         (lambda _: genorder.train("absent.jsonl"), "cannot read absent.jsonl"),
         (lambda _: genorder.train({"a": 1}), "the dataset is a dict; expected a SequenceDataset"),  # type: ignore[arg-type]
+        (lambda _: genorder.train(None), "the dataset is a NoneType; expected a SequenceDataset"),  # type: ignore[arg-type]
+        (
+            lambda _: genorder.train(([[1], [2]] * 20, [[1], [2]] * 20), validation=np.zeros((20, 5), int)),  # type: ignore[arg-type]
+            "the validation split is a ndarray; expected a SequenceDataset",
+        ),
         (lambda _: genorder.train((["ab"], ["c"])), "inputs are not lists of tokens"),
         (lambda _: genorder.train(([[1.5]], [[2]])), "inputs are not lists of tokens"),
         (lambda _: genorder.train(([[1]], [[2], [3]])), "1 inputs, but 2 targets"),
@@ -428,7 +433,7 @@ def test_attention(data: TaskData) -> None:
     assert [one.name for one in result.attention] == ["forward", Order((1, 0, 2, 3)).short()]
     assert set(told) == {one.name for one in result.attention}
     assert [row["order"] for row in result.rows()] == [[0, 1, 2, 3], [1, 0, 2, 3]]
-    assert all(0 <= one.sparsity and len(one.map) == len(one.map[0]) for one in result.attention)
+    assert all(one.sparsity >= 0 and len(one.map) == len(one.map[0]) for one in result.attention)
     again = genorder.analyze_attention(data, ["forward", [1, 0, 2, 3]], settings=settings, out="a")
     assert again.to_dict() == result.to_dict()
     assert result.report() == Path("a/report.html").absolute()

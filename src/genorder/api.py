@@ -31,6 +31,7 @@ from genorder.runs import (
     run_session,
     run_train,
 )
+from genorder.runs.source import EXPECTED_DATASET
 from genorder.search import Search
 from genorder.training import Progress
 
@@ -196,6 +197,8 @@ def _request(
     input_names: Sequence[str] | None = None,
     target_names: Sequence[str] | None = None,
 ) -> RunRequest:
+    if dataset is None:
+        raise InputError(f"the dataset is a NoneType; expected {EXPECTED_DATASET}")
     names = names_from_lists(input_names, target_names)
     return RunRequest(
         data=DataSpec(data=dataset, validation=validation, test=test, names=names),

@@ -71,6 +71,18 @@ def test_labels_may_change_and_stay(tmp_path: Path) -> None:
     assert labels({}) == {"x": ["a", "b"], "y": ["d"]}
 
 
+def test_a_run_goes_on_under_the_new_names_of_its_settings(tmp_path: Path) -> None:
+    start(tmp_path, {"config": {"part": {"old": 3, "other": 1}, "flat": 2}}).close()
+    config = {"config": {"part": {"new": 3, "other": 1}, "flat": 2}}
+    with pytest.raises(InputError, match="another configuration"):
+        RunDirectory.open(tmp_path, config, command=[], environment={})
+    renamed = {"part.old": "part.new", "gone.old": "gone.new", "flat.old": "flat.new"}
+    with pytest.raises(InputError, match="another configuration"):
+        RunDirectory.open(tmp_path, {"config": {"part": {"new": 4}}}, command=[], environment={}, renamed=renamed)
+    RunDirectory.open(tmp_path, config, command=[], environment={}, renamed=renamed).close()
+    assert json.loads((tmp_path / "config.json").read_text()) == config
+
+
 def test_many_differences_are_counted_not_listed(tmp_path: Path) -> None:
     start(tmp_path, {f"k{index}": 0 for index in range(20)}).close()
     with pytest.raises(InputError) as caught:

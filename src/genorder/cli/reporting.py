@@ -20,6 +20,7 @@ def run_and_report(
 
     A failed run gets a report too. An interrupted one gets none, since it will be continued.
     """
+    run_dir = spec.path.absolute()
     started = False
 
     def start(directory: RunDirectory) -> AnyOutcome:
@@ -34,12 +35,12 @@ def run_and_report(
     except Exception:
         if started:
             with suppress(InputError):  # the failure itself is what the user must see
-                _write_report(spec.path)
+                _write_report(run_dir)
         raise
     try:
-        _write_report(spec.path)
+        _write_report(run_dir)
         if tensorboard:
-            _complete_board(spec.path)
+            _complete_board(run_dir)
     except InputError as error:  # a full disk must not take back a finished run
         say(f"warning: no report was written: {error}")
     if session.was_finished:

@@ -86,7 +86,7 @@ class DataSpec:
         if isinstance(self.data, TaskData | Splits) and self.held_out:
             raise InputError(f"{' and '.join(self.held_out)} given, but the dataset is split already; leave them out")
         for name, split in self.held_out.items():
-            if split == STANDARD_INPUT:
+            if isinstance(split, str) and split == STANDARD_INPUT:
                 raise InputError(f"--{name} {STANDARD_INPUT}: expected a file; only DATA is read from standard input")
 
     @property

@@ -18,6 +18,7 @@ from genorder.race import RaceProgress
 from genorder.runs.finished import model_is_gone
 from genorder.runs.request import RunRequest
 from genorder.runs.source import Source
+from genorder.settings import RENAMED
 from genorder.store import RunDirectory
 
 _log = logging.getLogger(__name__)
@@ -77,6 +78,7 @@ def run_session(
             environment=describe_machine(),
             free=spec.free,
             labels=spec.source.names.to_dict(),
+            renamed=RENAMED,
         ) as directory,
         _recording_failure(directory),
     ):

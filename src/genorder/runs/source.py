@@ -50,7 +50,7 @@ _SPLIT_SEED = 0  # the same for every run, so that runs of other seeds are teste
 _SAVED = "data"  # the folder in the run directory that holds samples from a Python program
 _SPLITS = ("train", "validation", "test")
 _EXPECTED_SPLIT = "a SequenceDataset, a path, or a pair of lists (inputs, targets)"
-_EXPECTED = "a SequenceDataset, Splits, the data of a task, a path, or a pair of lists (inputs, targets)"
+EXPECTED_DATASET = "a SequenceDataset, Splits, the data of a task, a path, or a pair of lists (inputs, targets)"
 
 
 @final
@@ -208,7 +208,7 @@ def _from_file(spec: DataSpec, limits: SampleLimits | SampleSizes, *, again: boo
 
 
 def _from_python(data: SplitLike, held_out: Mapping[str, SplitLike], limits: SampleLimits) -> Source:
-    dataset = _dataset(data, "dataset", _EXPECTED)
+    dataset = _dataset(data, "dataset", EXPECTED_DATASET)
     paths = {name: str(split) for name, split in held_out.items() if isinstance(split, str | Path)}
     read, _ = _read_held_out(paths, dataset, "the dataset", ReadOptions())
     read |= {

@@ -7,7 +7,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Literal, Self, final
 
 from genorder.errors import InputError
@@ -60,12 +60,14 @@ class RunDirectory:
         environment: Mapping[str, object],
         free: Collection[str] = (),
         labels: Mapping[str, object] | None = None,
+        renamed: Mapping[str, str] = MappingProxyType({}),
     ) -> Self:
         """Start the run of `config` in `path`, or continue it if it was started there.
 
         A run continues only with an equal `config`, except for the entries named by `free`, which take their new
         values. `environment` (versions, device) is recorded and never compared. Neither are `labels`, the user's own
-        names: a later start may replace some of them, and the others stay.
+        names: a later start may replace some of them, and the others stay. `renamed` has the new names of settings that
+        an earlier version saved in the entry `config`, such as {"profiler.old": "profiler.new"}.
 
         Raises InputError if the directory cannot be written, is held by another process, has a run of a different
         configuration (the message lists the differences) or contains files that do not belong to a run.
@@ -77,7 +79,7 @@ class RunDirectory:
         with ExitStack() as stack:
             stack.enter_context(RunLock(path, command=command))
             _refuse_foreign(path)  # again: only now can no other process be filling it
-            kept = _start_or_continue(path, to_plain(config), free, to_plain(labels or {}))
+            kept = _start_or_continue(path, to_plain(config), free, to_plain(labels or {}), renamed)
             _remove_leftovers(path)
             with explaining_write_errors(path):
                 (path / _FAILURE).unlink(missing_ok=True)  # the failure of an earlier start no longer counts
@@ -227,15 +229,22 @@ def _refuse_foreign(path: Path) -> None:
         )
 
 
-def _start_or_continue(path: Path, config: JsonObject, free: Collection[str], labels: JsonObject) -> JsonObject:
+def _start_or_continue(
+    path: Path, config: JsonObject, free: Collection[str], labels: JsonObject, renamed: Mapping[str, str]
+) -> JsonObject:
     """Write config.json, or check it against `config`. Returns the labels that the run has from now on."""
     saved = read_config(path)
+    settings = (saved or {}).get("config")
+    for (section, old), (_, new) in ((old.split("."), new.split(".")) for old, new in renamed.items()):
+        values = settings.get(section) if isinstance(settings, dict) else None
+        if isinstance(values, dict) and old in values:
+            values[new] = values.pop(old)
     known = (saved or {}).get(_LABELS)
     labels = {**(known if isinstance(known, dict) else {}), **labels}
     config = {**config, **({_LABELS: labels} if labels else {})}
     if saved is not None:
         _refuse_different(path, saved, config, {*free, _LABELS})
-    if config != saved:
+    if config != read_config(path):
         write_json_atomic(path / _CONFIG, config)
     return labels
 
